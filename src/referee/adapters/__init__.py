@@ -1,0 +1,1 @@
+"""One foreign thing each, strangers to each other."""

@@ -1,0 +1,1 @@
+"""What a workspace says: its configuration and its pinned subjects, agents and editions, all TOML files."""

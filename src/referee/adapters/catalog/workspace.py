@@ -1,0 +1,199 @@
+"""A workspace: the directory that holds one evaluator's configuration, records and evidence.
+
+Precedence of a setting: command line, then environment (``REFEREE_…``), then ``referee.toml``, then the default.
+What affects a score lives in the workspace, never in a user's home.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from referee.core.budgets import PUBLISHED_SECONDS, Tier
+from referee.core.records import Limits
+from referee.errors import ConfigError
+
+CONFIG_NAME = "referee.toml"
+DEFAULT_DIRECTORY = "referee-workspace"
+GIB = 1024**3
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Budgets(_Section):
+    """Seconds per tier. Other values than the methodology's are recorded and make a run unpublishable."""
+
+    standard: int = Field(default=PUBLISHED_SECONDS["standard"], gt=0)
+    heavy: int = Field(default=PUBLISHED_SECONDS["heavy"], gt=0)
+    gpu: int = Field(default=PUBLISHED_SECONDS["gpu"], gt=0)
+
+    def seconds(self) -> dict[Tier, int]:
+        """The budgets as ``core.budgets`` wants them."""
+        return {"standard": self.standard, "heavy": self.heavy, "gpu": self.gpu}
+
+
+class MachineLimits(_Section):
+    """Limits of one machine."""
+
+    memory_bytes: int = Field(default=4 * GIB, ge=64 * 1024**2)
+    cpus: float = Field(default=2.0, gt=0)
+    pids: int = Field(default=1024, ge=16)
+    disk_bytes: int = Field(default=20 * GIB, ge=64 * 1024**2)
+    nofile: int = Field(default=65_536, ge=256)
+
+    def limits(self) -> Limits:
+        """The limits as records keep them."""
+        return Limits(**self.model_dump())
+
+
+class Recording(_Section):
+    """Caps of one recording: reaching one stops the run and is announced in the record."""
+
+    max_bytes: int = Field(default=256 * 1024**2, ge=1024)
+    max_events: int = Field(default=2_000_000, ge=10)
+    columns: int = Field(default=120, ge=20, le=500)
+    rows: int = Field(default=32, ge=5, le=200)
+
+
+class Environment(_Section):
+    """Which environment machines are made from.
+
+    ``sandbox``: ``auto`` takes Docker where an engine answers, else ``overlay``. ``image``: the tag built by
+    ``referee env build``; ``variant`` adds further language toolchains. ``base``: the digest of a registry image to
+    build from; empty means Debian's packages by mmdebstrap.
+    """
+
+    sandbox: Literal["auto", "docker", "overlay"] = "auto"
+    variant: str = "default"
+    image: str = "referee-env"
+    base: str = ""
+
+
+class Network(_Section):
+    """Networks that a machine cannot reach."""
+
+    blocked: tuple[str, ...] = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128")
+
+
+class Config(_Section):
+    """``referee.toml``, every key optional."""
+
+    ca_bundle: str | None = None
+    edition: Literal[1, 2] = 2
+    host_disk_floor_bytes: int = Field(default=2 * GIB, ge=0)
+    budgets: Budgets = Budgets()
+    machine: MachineLimits = MachineLimits()
+    recording: Recording = Recording()
+    environment: Environment = Environment()
+    network: Network = Network()
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One workspace: its root and its configuration."""
+
+    root: Path
+    config: Config
+
+    @property
+    def records(self) -> Path:
+        """Append-only record files."""
+        return self.root / "records"
+
+    @property
+    def evidence(self) -> Path:
+        """Content-addressed blobs."""
+        return self.root / "evidence"
+
+    @property
+    def subjects(self) -> Path:
+        """The workspace's own subjects."""
+        return self.root / "subjects"
+
+    @property
+    def scores(self) -> Path:
+        """Derived judgements: can be deleted without loss."""
+        return self.root / "scores"
+
+    @property
+    def site(self) -> Path:
+        """Built pages."""
+        return self.root / "site"
+
+    @property
+    def spool(self) -> Path:
+        """Evidence of attempts under way, one directory a run."""
+        return self.root / "spool"
+
+    @property
+    def cache(self) -> Path:
+        """Fetched subjects and prepared agents, by digest: can be deleted without loss."""
+        return self.root / "cache"
+
+    def ca_bundle(self) -> Path | None:
+        """The CA bundle to mount: ``ca_bundle`` of the configuration, else ``SSL_CERT_FILE``, else None.
+
+        Raises:
+            ConfigError: the named file does not exist.
+        """
+        named = self.config.ca_bundle or os.environ.get("SSL_CERT_FILE", "")
+        if not named:
+            return None
+        path = (self.root / named).resolve()
+        if not path.is_file():
+            raise ConfigError(f"the CA bundle {named} does not exist", todo=f"correct ca_bundle in {CONFIG_NAME}")
+        return path
+
+
+def find_root(start: Path, explicit: Path | None = None) -> Path:
+    """The workspace's root: the explicit one, else ``REFEREE_WORKSPACE``, else the nearest directory above
+    ``start`` with a ``referee.toml``, else ``start/referee-workspace``.
+    """
+    named = explicit or (Path(os.environ["REFEREE_WORKSPACE"]) if os.environ.get("REFEREE_WORKSPACE") else None)
+    if named is not None:
+        return named.absolute()
+    for directory in (start.absolute(), *start.absolute().parents):
+        if (directory / CONFIG_NAME).is_file():
+            return directory
+    return start.absolute() / DEFAULT_DIRECTORY
+
+
+def open_workspace(root: Path) -> Workspace:
+    """Read the workspace's configuration; the directory need not exist yet.
+
+    Raises:
+        ConfigError: ``referee.toml`` is no TOML, or a key or value is not as it must be.
+    """
+    file = root / CONFIG_NAME
+    if root.exists() and not root.is_dir():
+        raise ConfigError(f"the workspace {root} is no directory")
+    if not file.exists():
+        return Workspace(root, Config())
+    return Workspace(root, parse_config(file))
+
+
+def parse_config(file: Path) -> Config:
+    """Read one ``referee.toml``."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        return Config.model_validate(data)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{file} cannot be read: {exc}") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise ConfigError(f"{file} is no TOML: {exc}") from exc
+    except ValidationError as exc:
+        raise ConfigError(f"{file}: {one_sentence(exc)}") from exc
+
+
+def one_sentence(exc: ValidationError) -> str:
+    """The first breach of a schema: its place and what is wrong there."""
+    first = exc.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -1,0 +1,1 @@
+"""Machines as hardened containers of a Docker Engine."""

@@ -1,0 +1,1 @@
+"""Fetching pinned subjects: repositories and packages."""

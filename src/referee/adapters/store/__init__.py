@@ -1,0 +1,1 @@
+"""The two stores: append-only records and content-addressed evidence."""

@@ -1,0 +1,1 @@
+"""The benchmarks: they observe and never judge."""

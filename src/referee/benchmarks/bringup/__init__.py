@@ -1,0 +1,1 @@
+"""Bring-up: can an agent, all alone, make a real project run?"""

@@ -1,0 +1,1 @@
+"""Frozen types and arithmetic: no clock, disk, network, process or chance."""

@@ -1,0 +1,73 @@
+"""One table: for each cause that cuts an attempt short, whose fault it is and what follows.
+
+Methodology §7: an attempt cut short by the harness's own tooling is invalid — marked so with the reason, published,
+not counted, never a zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+class Cause(StrEnum):
+    """Why an attempt ended otherwise than by its agent's own end."""
+
+    DEADLINE = "deadline"
+    ENGINE_UNAVAILABLE = "engine_unavailable"
+    ENVIRONMENT_UNAVAILABLE = "environment_unavailable"
+    SOURCE_UNREACHABLE = "source_unreachable"
+    DIGEST_MISMATCH = "digest_mismatch"
+    HOST_DISK_FLOOR = "host_disk_floor"
+    AGENT_INSTALL_FAILED = "agent_install_failed"
+    MACHINE_FAULT = "machine_fault"
+    MEMORY_OF_MACHINE = "memory_of_machine"
+    DISK_OF_MACHINE = "disk_of_machine"
+    RECORDER_WRITE_ERROR = "recorder_write_error"
+    RECORDING_SIZE_CAP = "recording_size_cap"
+    RECORDING_EVENT_CAP = "recording_event_cap"
+    RECORDING_INCOMPLETE = "recording_incomplete"
+    REPORT_UNREADABLE = "report_unreadable"
+    REPORT_REJECTED = "report_rejected"
+    SURVIVORS = "survivors"
+    HARNESS_DIED = "harness_died"
+    INTERRUPTED = "interrupted"
+    INTERNAL = "internal"
+
+
+Fault = Literal["agent", "ours", "operator", "source"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What follows from a cause: whose fault, whether to try again, whether the attempt counts."""
+
+    fault: Fault
+    retry: bool
+    counts: bool
+    sentence: str
+
+
+FAILURES: dict[Cause, Failure] = {
+    Cause.DEADLINE: Failure("agent", False, True, "the time limit ended the agent's work"),
+    Cause.ENGINE_UNAVAILABLE: Failure("ours", True, False, "no container engine answered"),
+    Cause.ENVIRONMENT_UNAVAILABLE: Failure("ours", False, False, "the environment image was not to be had"),
+    Cause.SOURCE_UNREACHABLE: Failure("source", True, False, "the subject could not be fetched"),
+    Cause.DIGEST_MISMATCH: Failure("source", False, False, "what was fetched is not what was pinned"),
+    Cause.HOST_DISK_FLOOR: Failure("ours", False, False, "the host had too little free disk to start"),
+    Cause.AGENT_INSTALL_FAILED: Failure("ours", True, False, "the agent could not be installed"),
+    Cause.MACHINE_FAULT: Failure("ours", True, False, "the machine failed under the attempt"),
+    Cause.MEMORY_OF_MACHINE: Failure("ours", False, False, "the machine ran out of its memory and was stopped"),
+    Cause.DISK_OF_MACHINE: Failure("ours", False, False, "the machine's disk limit was reached and it was stopped"),
+    Cause.RECORDER_WRITE_ERROR: Failure("ours", True, False, "the recording could not be written"),
+    Cause.RECORDING_SIZE_CAP: Failure("ours", False, False, "the recording reached its size cap"),
+    Cause.RECORDING_EVENT_CAP: Failure("ours", False, False, "the recording reached its event cap"),
+    Cause.RECORDING_INCOMPLETE: Failure("ours", True, False, "the recording ended before the session did"),
+    Cause.REPORT_UNREADABLE: Failure("ours", True, False, "the report could not be read"),
+    Cause.REPORT_REJECTED: Failure("agent", False, False, "the report was rejected"),
+    Cause.SURVIVORS: Failure("ours", True, False, "processes of the agent could not be confirmed dead"),
+    Cause.HARNESS_DIED: Failure("ours", True, False, "the harness died during the attempt"),
+    Cause.INTERRUPTED: Failure("operator", True, False, "the attempt was interrupted"),
+    Cause.INTERNAL: Failure("ours", False, False, "the referee itself failed"),
+}

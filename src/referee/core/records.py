@@ -1,0 +1,179 @@
+"""The facts that are appended, and never rewritten: what was planned, what was seen.
+
+A record holds facts only. What follows from them (score, corroboration status, verdict) is derived by
+``referee.scoring`` and can be deleted without loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from referee.core.budgets import Tier
+from referee.core.failure import Cause
+
+
+class Fact(BaseModel):
+    """Root of all record parts: frozen, strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(Fact):
+    """What one machine may use; bytes and counts. ``memory_bytes`` is also the kill limit."""
+
+    memory_bytes: int
+    cpus: float
+    pids: int
+    disk_bytes: int
+    nofile: int
+
+
+class SubjectRef(Fact):
+    """The subject as it was pinned when the attempt was planned."""
+
+    name: str
+    kind: Literal["repository", "package"]
+    pin: str
+    file_digest: str
+
+
+class AgentRef(Fact):
+    """The agent as it was configured: ``digest`` covers its code and its configuration."""
+
+    name: str
+    version: str
+    digest: str
+    tier: Literal["standard", "stronger"] = "standard"
+
+
+class EnvironmentRef(Fact):
+    """The machine's environment: which engine, which image, which packages."""
+
+    sandbox: Literal["docker", "overlay"]
+    engine: str
+    image: str
+    image_digest: str
+    packages_digest: str | None
+    security_boundary: bool
+    architecture: str
+
+
+class BudgetRef(Fact):
+    """The one budget of the run and the rule that chose it."""
+
+    tier: Tier
+    seconds: int
+    why: str
+
+
+class Lock(Fact):
+    """Everything an attempt depends on, resolved before anything is spent."""
+
+    edition: int
+    subject: SubjectRef
+    agent: AgentRef
+    index: int
+    budget: BudgetRef
+    environment: EnvironmentRef
+    limits: Limits
+    instructions_digest: str
+    mission_digest: str
+    harness_version: str
+    not_publishable: tuple[str, ...] = ()
+
+
+class EvidenceRef(Fact):
+    """One file of evidence: its name within the run, its digest (``sha256:<hex>``) and its size."""
+
+    name: str
+    digest: str
+    bytes: int
+
+
+class RecordingFacts(Fact):
+    """What the recorder saw: totals, and each cap that was reached — announced, never silent."""
+
+    complete: bool
+    bytes: int
+    events: int
+    seconds: float
+    exit_status: int | None
+    caps_reached: tuple[str, ...] = ()
+    write_error: str | None = None
+
+
+class QuietFacts(Fact):
+    """How it was confirmed that the agent's whole process tree is dead before anything was judged."""
+
+    confirmed: bool
+    how: str
+    survivors_ended: int
+
+
+class RerunFacts(Fact):
+    """The harness's own run of the report's command, warm: same machine, fresh login shell, trusted PATH.
+
+    ``output`` names the evidence file with the bytes it printed; ``could_not_run`` says why there is none.
+    """
+
+    command: str
+    exit_status: int | None
+    timed_out: bool
+    seconds: float
+    output: str | None
+    could_not_run: str | None = None
+
+
+class AttemptPlanned(Fact):
+    """Appended before the machine is made."""
+
+    kind: Literal["attempt-planned"] = "attempt-planned"
+    run: str
+    at: str
+    lock: Lock
+
+
+class AttemptEnded(Fact):
+    """Appended when all evidence is durable. ``cause`` is None when the agent came to its own end."""
+
+    kind: Literal["attempt-ended"] = "attempt-ended"
+    run: str
+    at: str
+    cause: Cause | None
+    detail: str
+    evidence: tuple[EvidenceRef, ...]
+    evidence_digest: str
+    recording: RecordingFacts | None
+    quiet: QuietFacts | None
+    report_rejected: str | None
+    rerun: RerunFacts | None
+    spent_usd: float
+    phases: dict[str, float]
+    machine: dict[str, Any]
+
+
+class AttemptFound(Fact):
+    """Appended by a later start that found an attempt whose harness had died: invalid, evidence so far kept."""
+
+    kind: Literal["attempt-found"] = "attempt-found"
+    run: str
+    at: str
+    cause: Cause
+    detail: str
+    evidence: tuple[EvidenceRef, ...]
+    evidence_digest: str
+    reaped: tuple[str, ...]
+
+
+class Correction(Fact):
+    """Appended by a person: a note on an earlier record, which itself is never rewritten."""
+
+    kind: Literal["correction"] = "correction"
+    run: str
+    at: str
+    note: str
+
+
+Record = AttemptPlanned | AttemptEnded | AttemptFound | Correction

@@ -1,0 +1,210 @@
+"""The seams, on one screen. Everything foreign comes in through one of these.
+
+``runner.attempt`` speaks only to these; ``cli.wiring`` alone chooses who answers. Both sandboxes pass the suite
+in ``tests/conformance/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from referee.core.records import EnvironmentRef, EvidenceRef, Limits, QuietFacts, Record
+
+#: Where things stand inside every machine.
+WORK = "/work"
+PROJECT = "/work/project"
+SUBJECT = "/work/subject"
+MISSION = "/work/mission.json"
+REPORT = "/work/report.json"
+AGENT_HOME = "/opt/agent"
+TRUSTED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A finished command without a terminal: its status, and at most the asked bytes of its merged output.
+
+    ``exit_status`` is None when ``timed_out``: the command's process group was killed.
+    """
+
+    exit_status: int | None
+    output: bytes
+    timed_out: bool
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """What one machine is to be.
+
+    ``deadline`` is Unix seconds, for the reaper; ``inputs`` maps a host path to the path at which it
+    appears read-only inside. The sandbox labels the machine with run, workspace, deadline and harness process.
+    """
+
+    run: str
+    workspace: str
+    deadline: float
+    limits: Limits
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[Path, str] = field(default_factory=dict)
+    ca_bundle: Path | None = None
+
+
+class Session(Protocol):
+    """One command on a terminal inside a machine, seen from the host as a raw byte stream."""
+
+    def read(self, size: int, timeout: float) -> bytes | None:
+        """Up to ``size`` bytes; ``b""`` at the end of the stream; None when ``timeout`` seconds were silent."""
+
+    def write(self, data: bytes) -> None:
+        """Type ``data`` on the terminal."""
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the terminal's size."""
+
+    def exit_status(self, timeout: float) -> int | None:
+        """The command's exit status; None while it still runs after ``timeout`` seconds."""
+
+    def close(self) -> None:
+        """Let go of the stream. The command may still run: ending it is ``Machine.quiet``."""
+
+
+class Machine(Protocol):
+    """One disposable machine. Each method raises ``errors.MachineFault`` for a fault of the machine."""
+
+    run: str
+
+    def session(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], cwd: str, columns: int, rows: int
+    ) -> Session:
+        """Start ``argv`` on a new terminal."""
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        environment: Mapping[str, str] | None = None,
+        cwd: str = "/",
+        max_output: int = 1_000_000,
+    ) -> Completed:
+        """Run ``argv`` without a terminal (stdin closed), as root, and wait."""
+
+    def put(self, tar: BinaryIO, at: str) -> None:
+        """Unpack an uncompressed tar stream below the directory ``at``; owner root."""
+
+    def read_file(self, path: str, *, max_bytes: int) -> bytes | None:
+        """The bytes of a regular file; None when nothing stands there. Works after ``quiet``.
+
+        Raises:
+            ReportRejected: it is no regular file (a symlink is not followed) or larger than ``max_bytes``.
+        """
+
+    def quiet(self) -> QuietFacts:
+        """End every process of the agent, also what it daemonised, and confirm that none lives.
+
+        The file system stays; ``execute`` and ``session`` work again afterwards.
+        """
+
+    def trouble(self) -> str | None:
+        """None while the machine is sound; else "memory", "disk" or a sentence (asked while the agent works)."""
+
+    def facts(self) -> dict[str, object]:
+        """What to keep of the machine in the record (ids, limits in force, usage)."""
+
+    def destroy(self) -> None:
+        """Remove the machine and all that belongs to it. Never raises; may be called twice."""
+
+
+class Sandbox(Protocol):
+    """A maker of machines."""
+
+    def environment(self) -> EnvironmentRef:
+        """What a machine made now will be, without making one.
+
+        Raises ``EngineUnavailable`` or ``EnvironmentUnavailable``.
+        """
+
+    def packages_manifest(self) -> bytes | None:
+        """The environment's package manifest (canonical JSON), or None where there is none."""
+
+    def create(self, spec: MachineSpec) -> Machine:
+        """Make and start a machine."""
+
+    def reap(self) -> list[str]:
+        """Remove every machine (container, volume, network, process, mount) whose harness is dead or whose
+        deadline has long passed; one sentence for each thing found and removed.
+        """
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A subject, fetched and checked on the host: a directory that is unpacked at ``/work``.
+
+    ``root`` holds ``project/`` (the tree to bring up; empty for a package) and ``subject/`` (for a package: the
+    pinned artifact and its README). ``facts`` goes into the mission: kind, name, version, artifact file,
+    licence, size, submodules and LFS pointers found.
+    """
+
+    root: Path
+    facts: dict[str, object]
+    size_bytes: int
+
+
+class Source(Protocol):
+    """One way to fetch a pinned subject."""
+
+    def fetch(self, pin: Mapping[str, object]) -> Placement:
+        """Fetch, check against the pin, unpack.
+
+        Raises ``SourceUnreachable``, ``DigestMismatch`` or ``UsageError``.
+        """
+
+
+@dataclass(frozen=True)
+class AgentStart:
+    """How an agent is started inside the machine: its command, its environment, its read-only inputs."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    inputs: Mapping[Path, str]
+
+
+class Agent(Protocol):
+    """What bring-up ranks."""
+
+    name: str
+    version: str
+    tier: str
+
+    def digest(self) -> str:
+        """Tagged digest of the agent's code and configuration."""
+
+    def prepare(self) -> AgentStart:
+        """Make the agent's files ready on the host (cached by digest). Raises ``MachineFault``."""
+
+
+class Evidence(Protocol):
+    """The content-addressed store of bytes."""
+
+    def keep(self, name: str, source: Path | bytes) -> EvidenceRef:
+        """Store bytes durably; return their reference. Storing the same bytes twice is one blob."""
+
+    def open(self, digest: str) -> BinaryIO:
+        """Open a blob for reading. Raises ``Finding`` when it is not there."""
+
+    def path(self, digest: str) -> Path:
+        """Where the blob lies."""
+
+
+class Records(Protocol):
+    """The append-only record files of a workspace."""
+
+    def append(self, record: Record) -> str:
+        """Append durably to this process's own file; return the record's digest."""
+
+    def read(self) -> list[Record]:
+        """All whole records of all files, in order of file name and line."""

@@ -1,0 +1,1 @@
+"""Pages made from records and scores; pages never compute numbers."""
