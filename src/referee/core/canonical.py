@@ -5,7 +5,7 @@ Unicode code point, no white space between tokens, strings escaped only where JS
 and control characters), integers in full, other numbers as the shortest decimal that reads back as the
 same IEEE 754 double (Python's ``repr``), no NaN or infinity, no duplicate keys, no lone surrogates.
 
-A digest says what it digests: ``<tag>:sha256:<hex>`` is SHA-256 over ``referee/<tag>/1\\n`` followed by the
+A digest says what it digests: ``<tag>:sha256:<hex>`` is SHA-256 over ``referee/<tag>/1\n`` followed by the
 canonical bytes, so that a record can never be passed off as a report. The bytes of evidence are the one
 exception: ``sha256:<hex>`` over the plain bytes, so that ``sha256sum`` checks them.
 """
