@@ -1,0 +1,217 @@
+"""Record files: one a writer, append-only, chained, durable before an append is announced.
+
+A writer creates ``attempts-<token>.jsonl`` exclusively at its first append and holds a lock (``flock``) on it as long
+as its process lives; nobody ever opens it again for writing. So whoever gets the lock knows that its writer is dead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from referee.adapters.store.durable import sync_directory
+from referee.core.canonical import canonical_bytes
+from referee.core.chain import Link, forge, genesis, read_chain
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Record
+from referee.errors import CouldNotVerify, Finding
+
+_RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="kind")])
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """One record file as it was found: its whole lines, what follows them, and whether its writer lives."""
+
+    name: str
+    links: tuple[Link, ...]
+    tail: bytes
+    writer_alive: bool
+
+
+@dataclass(frozen=True)
+class Torn:
+    """The torn last line of a dead writer: kept where it stands, counted, never a record."""
+
+    file: str
+    after_line: int
+    bytes: int
+
+    @property
+    def sentence(self) -> str:
+        """What to tell the reader."""
+        return f"{self.file}: {self.bytes} bytes after line {self.after_line} are a torn line and no record"
+
+
+@dataclass(frozen=True)
+class OpenAttempts:
+    """Planned runs that have neither ended nor been found: ``dead`` ones need finding, ``alive`` ones are under way."""
+
+    dead: tuple[AttemptPlanned, ...]
+    alive: tuple[AttemptPlanned, ...]
+
+
+class RecordFiles:
+    """The record files of one workspace, and this process's own one. Safe for several threads and processes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._mutex = threading.Lock()
+        self._descriptor: int | None = None
+        self._name = ""
+        self._seq = 0
+        self._prev = ""
+        self._poisoned = ""
+
+    def append(self, record: Record) -> str:
+        """Append durably to this process's own file; return the record's digest.
+
+        Raises:
+            CouldNotVerify: the line could not be written and synced. From then on this writer refuses: what it
+                left may be a torn line, and nothing may follow one.
+            UsageError: the record has no canonical form (a NaN); nothing was written.
+        """
+        body = record.model_dump(mode="json")
+        canonical_bytes(body)
+        with self._mutex:
+            if self._poisoned:
+                raise CouldNotVerify(
+                    f"{self._name or 'the record file'} takes no more records: {self._poisoned}",
+                    todo="start again: what was written before is kept",
+                )
+            try:
+                descriptor = self._open() if self._descriptor is None else self._descriptor
+                line, digest = forge(body, seq=self._seq, prev=self._prev)
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+                os.fsync(descriptor)
+            except OSError as exc:
+                self._poisoned = f"an earlier line could not be written ({exc.strerror})"
+                raise CouldNotVerify(
+                    f"a record could not be written: {exc.strerror}",
+                    todo="see that the disk of the workspace has room and can be written, then start again",
+                ) from exc
+            self._seq += 1
+            self._prev = digest
+            return digest
+
+    def _open(self) -> int:
+        made = not self.root.is_dir()
+        self.root.mkdir(parents=True, exist_ok=True)
+        if made:
+            sync_directory(self.root.parent)
+        token = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(8)}"
+        self._name = f"attempts-{token}.jsonl"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(self.root / self._name, flags, 0o644)
+        # Blocking: a reader that asks whether the writer lives holds the lock for the time of one read.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        sync_directory(self.root)
+        self._descriptor = descriptor
+        self._prev = genesis(self._name)
+        return descriptor
+
+    def close(self) -> None:
+        """Let go of the own file: the writer counts as gone, and appends no more."""
+        with self._mutex:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+                self._poisoned = "the writer was closed"
+
+    def files(self) -> list[RecordFile]:
+        """Every record file, in order of name, with its chain checked.
+
+        Raises:
+            Finding: the first line of the first file that does not hold.
+        """
+        if not self.root.is_dir():
+            return []
+        return [_read_file(path) for path in sorted(self.root.glob("*.jsonl"))]
+
+    def read(self) -> list[Record]:
+        """All whole records of all files, in order of file name and line.
+
+        Raises:
+            Finding: a line does not continue its chain, or is no record.
+        """
+        return [record for file in self.files() for record in parse_file(file)]
+
+    def torn(self) -> list[Torn]:
+        """The torn last lines of dead writers. A living writer's unfinished line is not torn."""
+        return [
+            Torn(file.name, len(file.links), len(file.tail))
+            for file in self.files()
+            if file.tail and not file.writer_alive
+        ]
+
+    def open_attempts(self) -> OpenAttempts:
+        """The planned runs with no end yet, by whether the writer that planned them lives."""
+        closed: set[str] = set()
+        planned: list[tuple[AttemptPlanned, bool]] = []
+        for file in self.files():
+            for record in parse_file(file):
+                if isinstance(record, AttemptPlanned):
+                    planned.append((record, file.writer_alive))
+                elif isinstance(record, AttemptEnded | AttemptFound):
+                    closed.add(record.run)
+        waiting = [(record, alive) for record, alive in planned if record.run not in closed]
+        return OpenAttempts(
+            dead=tuple(record for record, alive in waiting if not alive),
+            alive=tuple(record for record, alive in waiting if alive),
+        )
+
+    @contextlib.contextmanager
+    def recovering(self) -> Iterator[None]:
+        """Hold this while finding dead attempts, so that two starts at once do not find the same one twice."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.root / ".recovery-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def parse_file(file: RecordFile) -> list[Record]:
+    """The records of one file.
+
+    Raises:
+        Finding: a line holds no record of a known kind and shape.
+    """
+    records: list[Record] = []
+    for link in file.links:
+        try:
+            records.append(_RECORD.validate_json(canonical_bytes(link.body), strict=True))
+        except ValidationError as exc:
+            first = exc.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise Finding(f"{file.name}, line {link.seq + 1}: is no record: {place}: {first['msg']}") from exc
+    return records
+
+
+def _read_file(path: Path) -> RecordFile:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError as exc:
+        raise Finding(f"the record file {path.name} cannot be read: {exc.strerror}") from exc
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            alive = False
+        except OSError:
+            alive = True
+        # Read after the question: a dead writer's file can no longer grow.
+        data = file.read()
+    links, tail = read_chain(data, file_name=path.name)
+    return RecordFile(name=path.name, links=tuple(links), tail=tail, writer_alive=alive)
