@@ -1,0 +1,63 @@
+"""``command``: any command line as an agent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from referee.core.canonical import digest_of
+from referee.errors import ConfigError
+from referee.protocols import AGENT_HOME, AgentStart
+
+
+@dataclass(frozen=True)
+class CommandAgent:
+    """A command line, run inside the machine in the project's directory.
+
+    ``files``: a host directory that appears read-only at ``/opt/agent``, or None. ``argv`` is not
+    given to a shell: name one (``["bash", "-c", "…"]``) where one is wanted.
+    """
+
+    name: str
+    version: str
+    argv: tuple[str, ...]
+    tier: str = "standard"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Path | None = None
+
+    def digest(self) -> str:
+        """Tagged digest of command, environment and files."""
+        return digest_of(
+            "agent",
+            {
+                "name": self.name,
+                "version": self.version,
+                "argv": list(self.argv),
+                "environment": dict(self.environment),
+                "files": _listing(self.files),
+            },
+        )
+
+    def prepare(self) -> AgentStart:
+        """Say how the command is started."""
+        if self.files is not None and not self.files.is_dir():
+            raise ConfigError(
+                f"agent {self.name}: the directory of its files, {self.files}, does not exist",
+                todo="correct `files` in the agent's file",
+            )
+        inputs = {self.files: AGENT_HOME} if self.files is not None else {}
+        return AgentStart(argv=self.argv, environment=self.environment, inputs=inputs)
+
+
+def shell_command(line: str) -> tuple[str, ...]:
+    """The argv that gives one command line to a shell."""
+    return ("/bin/bash", "-c", line)
+
+
+def _listing(directory: Path | None) -> dict[str, str] | None:
+    if directory is None or not directory.is_dir():
+        return None
+    files: Sequence[Path] = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {file.relative_to(directory).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -1,0 +1,49 @@
+"""The standard instructions that every agent gets, word for word; their digest stands in every record."""
+
+from __future__ import annotations
+
+from referee.core.canonical import digest_of
+
+VERSION = "1"
+
+_SHARED = """\
+You are on a clean, disposable Debian machine. You are root. Nobody will answer a question: work alone.
+
+Your mission: make the project in /work/project run, as an engineer would on the first day. Install it, start it (or run
+its tests), work through the errors you meet, and verify that it does what its own README describes.
+
+Verify by decoding, not by probing: run what the README shows and decode what comes out with a real decoder (for text,
+print it). That a file exists, that a header can be read, that a help or version text appears, proves nothing.
+Claim only what you observed with your own commands. "not verified" is an accepted and useful answer.
+Never make a failure look like success: no masked exit codes, no skipped tests, no stand-in for the real thing.
+Send no pictures to a model.
+
+Before the time limit, leave your report as JSON in /work/report.json:
+  installed     true or false
+  started       true or false: it started, or its tests passed
+  errors        a list of objects: what (text), fixed (true or false), how (text)
+  test_depth    "tier1_real" when you verified against the real thing, "tier2_mock" against mock services,
+                "tier3_none" when you did not verify
+  verified_how  an object: command (the exact command that verified the output; it is run again from a
+                fresh shell in a fresh process tree on this machine, without your settings or services), returned
+                (what it printed) - or the string "not verified"
+  final_state   one closing sentence; it is published word for word
+"""
+
+_BY_KIND = {
+    "repository": "The project is a pinned commit of a repository, already in place, without its history.\n",
+    "package": (
+        "The project is a published package: its pinned artifact and its README are in /work/subject. Install that "
+        "artifact into the empty project /work/project and run the quickstart of the README.\n"
+    ),
+}
+
+
+def instructions(kind: str) -> str:
+    """The instructions' text for one source kind (methodology §1, §2, §5)."""
+    return _SHARED + "\n" + _BY_KIND[kind]
+
+
+def instructions_digest(kind: str) -> str:
+    """Digest of version and text."""
+    return digest_of("instructions", {"version": VERSION, "text": instructions(kind)})

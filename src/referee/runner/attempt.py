@@ -1,0 +1,269 @@
+"""One bring-up attempt, end to end. Open this first.
+
+machine up → subject placed → the agent's session recorded from the host → the agent's end, or the deadline → its
+whole process tree dead, confirmed → report read → its command run again → machine destroyed → evidence sealed →
+record appended. Judging comes after, from the record alone (``runner.rejudge``).
+
+A fault of our own side makes the attempt invalid, never a zero: ``core.failure`` says which cause means what.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from referee.adapters.recorder import Caps, EndReason, Recorded, derive, record
+from referee.benchmarks.bringup.rerun import rerun
+from referee.core.failure import FAILURES, Cause
+from referee.core.records import AttemptEnded, AttemptPlanned, QuietFacts, RecordingFacts, RerunFacts
+from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
+from referee.errors import EngineUnavailable, MachineFault, ReportRejected
+from referee.protocols import PROJECT, REPORT, WORK, Evidence, Machine, MachineSpec, Records, Sandbox
+from referee.runner.journal import Journal
+from referee.runner.place import work_tar
+from referee.runner.plan import Plan, new_run_id
+from referee.runner.seal import seal
+
+#: The re-run of the reported command gets at most this many seconds.
+RERUN_SECONDS = 600.0
+
+#: How long the reaper leaves a machine alone after its deadline: corroboration and sealing happen then.
+GRACE_SECONDS = 1800.0
+
+_CAUSE_OF_END = {
+    EndReason.ENDED: None,
+    EndReason.DEADLINE: Cause.DEADLINE,
+    EndReason.SIZE_CAP: Cause.RECORDING_SIZE_CAP,
+    EndReason.EVENT_CAP: Cause.RECORDING_EVENT_CAP,
+    EndReason.WRITE_ERROR: Cause.RECORDER_WRITE_ERROR,
+    EndReason.STREAM_LOST: Cause.RECORDING_INCOMPLETE,
+}
+
+_CAUSE_OF_TROUBLE = {"memory": Cause.MEMORY_OF_MACHINE, "disk": Cause.DISK_OF_MACHINE}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every attempt of a workspace uses."""
+
+    sandbox: Sandbox
+    records: Records
+    evidence: Evidence
+    spool: Path
+    workspace: str
+    ca_bundle: Path | None
+    caps: Caps
+    columns: int
+    rows: int
+
+
+@dataclass
+class _Seen:
+    """What the attempt has shown so far: survives whatever ends it."""
+
+    cause: Cause | None = None
+    detail: str = ""
+    recorded: Recorded | None = None
+    quiet: QuietFacts | None = None
+    report: Report | None = None
+    report_rejected: str | None = None
+    rerun: RerunFacts | None = None
+    machine: dict[str, object] | None = None
+
+    def end(self, cause: Cause, detail: str = "") -> None:
+        """Note the first cause; later ones are its consequences."""
+        if self.cause is None:
+            self.cause = cause
+            self.detail = detail or FAILURES[cause].sentence
+
+
+def run_attempt(
+    plan: Plan, index: int, bench: Bench, *, tell: Callable[[str], None], on_output: Callable[[bytes], None] | None
+) -> str:
+    """Make one attempt and append its records.
+
+    Args:
+        plan: the resolved plan.
+        index: the attempt's number for this subject and agent, from 1.
+        bench: machines, stores and settings.
+        tell: called with the name of each phase as it begins.
+        on_output: called with the session's bytes as they come, or None.
+
+    Returns:
+        The run id. Whatever happened is in the record: an attempt that failed by our fault is invalid, not raised.
+
+    Raises:
+        KeyboardInterrupt: after the record of the interrupted attempt is durable.
+        Exception: a fault of the referee itself, after the record is durable.
+    """
+    run = new_run_id()
+    directory = bench.spool / run
+    directory.mkdir(parents=True)
+    journal = Journal(directory / "harness.jsonl", tell)
+    (directory / "subject.toml").write_bytes(plan.subject.file_bytes)
+    if plan.packages is not None:
+        (directory / "packages.json").write_bytes(plan.packages)
+    bench.records.append(AttemptPlanned(run=run, at=now(), lock=plan.lock(index)))
+    seen = _Seen()
+    try:
+        _observe(plan, run, directory, bench, seen, journal, on_output)
+    except EngineUnavailable as exc:
+        seen.end(Cause.ENGINE_UNAVAILABLE, exc.message)
+    except MachineFault as exc:
+        seen.end(Cause.MACHINE_FAULT, exc.message)
+    except KeyboardInterrupt:
+        seen.end(Cause.INTERRUPTED)
+        raise
+    except BaseException as exc:
+        seen.end(Cause.INTERNAL, f"{type(exc).__name__}: {exc}")
+        raise
+    finally:
+        _conclude(run, directory, bench, seen, journal)
+    return run
+
+
+def _observe(
+    plan: Plan,
+    run: str,
+    directory: Path,
+    bench: Bench,
+    seen: _Seen,
+    journal: Journal,
+    on_output: Callable[[bytes], None] | None,
+) -> None:
+    with journal.phase("machine"):
+        machine = bench.sandbox.create(
+            MachineSpec(
+                run=run,
+                workspace=bench.workspace,
+                deadline=time.time() + plan.budget.seconds + GRACE_SECONDS,
+                limits=plan.rules.limits,
+                environment={},
+                inputs=plan.start.inputs,
+                ca_bundle=bench.ca_bundle,
+            )
+        )
+    try:
+        with journal.phase("place"):
+            ends_at = time.time() + plan.budget.seconds
+            with work_tar(plan, deadline=ends_at, keep=directory / "mission.json") as tar:
+                machine.put(tar, WORK)
+        with journal.phase("agent"):
+            seen.recorded = _record(plan, machine, directory, bench, ends_at, on_output)
+        _name_cause(seen, machine)
+        with journal.phase("quiet"):
+            seen.quiet = machine.quiet()
+        if not seen.quiet.confirmed:
+            seen.end(Cause.SURVIVORS, seen.quiet.how)
+        with journal.phase("report"):
+            _read_report(machine, directory, seen)
+        if seen.cause is None:
+            with journal.phase("rerun"):
+                seen.rerun = rerun(
+                    machine, seen.report, directory=directory, timeout=min(RERUN_SECONDS, plan.budget.seconds)
+                )
+        seen.machine = machine.facts()
+    finally:
+        with journal.phase("destroy"):
+            machine.destroy()
+
+
+def _record(
+    plan: Plan,
+    machine: Machine,
+    directory: Path,
+    bench: Bench,
+    ends_at: float,
+    on_output: Callable[[bytes], None] | None,
+) -> Recorded:
+    session = machine.session(
+        plan.start.argv, environment=plan.start.environment, cwd=PROJECT, columns=bench.columns, rows=bench.rows
+    )
+    try:
+        return record(
+            session,
+            directory=directory,
+            columns=bench.columns,
+            rows=bench.rows,
+            caps=bench.caps,
+            deadline=time.monotonic() + (ends_at - time.time()),
+            watch=machine.trouble,
+            on_output=on_output,
+        )
+    finally:
+        session.close()
+
+
+def _name_cause(seen: _Seen, machine: Machine) -> None:
+    """Say why the recording ended, and see whether the machine is still sound."""
+    if seen.recorded is None:
+        return
+    reason = seen.recorded.reason
+    trouble = seen.recorded.watched if reason is EndReason.WATCH else None
+    if reason is EndReason.STREAM_LOST or (reason is EndReason.ENDED and seen.recorded.exit_status is None):
+        trouble = machine.trouble()
+    if trouble is not None:
+        seen.end(_CAUSE_OF_TROUBLE.get(trouble, Cause.MACHINE_FAULT), "" if trouble in _CAUSE_OF_TROUBLE else trouble)
+        return
+    cause = _CAUSE_OF_END.get(reason)
+    if cause is not None:
+        seen.end(cause, seen.recorded.write_error or "")
+    elif seen.recorded.exit_status is None:
+        seen.end(Cause.RECORDING_INCOMPLETE, "the session's exit status could not be learned")
+
+
+def _read_report(machine: Machine, directory: Path, seen: _Seen) -> None:
+    """Keep the report's bytes as found; note a rejection. An absent report is a fact, not a fault."""
+    try:
+        data = machine.read_file(REPORT, max_bytes=MAX_REPORT_BYTES)
+        if data is not None:
+            (directory / "report.json").write_bytes(data)
+            seen.report = parse_report(data)
+    except ReportRejected as exc:
+        seen.report_rejected = exc.message
+        seen.end(Cause.REPORT_REJECTED, exc.message)
+    except MachineFault as exc:
+        seen.end(Cause.REPORT_UNREADABLE, exc.message)
+
+
+def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Journal) -> None:
+    """Derive, seal, append: everything durable before anything is announced."""
+    with journal.phase("seal"):
+        if (directory / "session.raw").exists():
+            derive(directory)
+    phases = journal.close()
+    evidence, digest = seal(run, directory, bench.evidence)
+    bench.records.append(
+        AttemptEnded(
+            run=run,
+            at=now(),
+            cause=seen.cause,
+            detail=seen.detail,
+            evidence=evidence,
+            evidence_digest=digest,
+            recording=seen.recorded.facts() if seen.recorded is not None else _lost(directory),
+            quiet=seen.quiet,
+            report_rejected=seen.report_rejected,
+            rerun=seen.rerun,
+            spent_usd=0.0,
+            phases=phases,
+            machine=seen.machine or {},
+        )
+    )
+    journal.sweep()
+
+
+def _lost(directory: Path) -> RecordingFacts | None:
+    """What is known of a recording that was cut off by an exception: how much of it there is."""
+    raw = directory / "session.raw"
+    if not raw.exists():
+        return None
+    return RecordingFacts(complete=False, bytes=raw.stat().st_size, events=0, seconds=0.0, exit_status=None)
+
+
+def now() -> str:
+    """The time as records write it: UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
