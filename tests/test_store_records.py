@@ -140,10 +140,10 @@ def test_a_torn_last_line_is_tolerated_reported_and_left_in_place(tmp_path: Path
     (torn,) = again.torn()
     assert (torn.file, torn.after_line) == (file.name, 1)
     assert "torn line" in torn.sentence
-    assert [record.run for record in again.open_attempts().dead] == ["r1"]
+    assert [record.run for record in again.open_attempts()] == ["r1"]
     again.append(found("r1"))
     assert file.read_bytes() == cut
-    assert again.open_attempts().dead == ()
+    assert again.open_attempts() == []
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def writer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_killed_writer_is_known_to_be_dead(tmp_path: Path, writer: subprocess.Popen[bytes]) -> None:
     records = RecordFiles(tmp_path)
-    assert [record.run for record in records.open_attempts().alive] == ["under-way"]
-    assert records.open_attempts().dead == ()
+    assert [record.run for record in records.attempts_under_way()] == ["under-way"]
+    assert records.open_attempts() == []
     os.kill(writer.pid, signal.SIGKILL)
     writer.wait()
-    assert [record.run for record in records.open_attempts().dead] == ["under-way"]
+    assert [record.run for record in records.open_attempts()] == ["under-way"]
     with records.recovering():
         records.append(found("under-way"))
-    assert records.open_attempts().dead == ()
+    assert records.open_attempts() == []
 
 
 def test_what_was_announced_before_a_kill_is_there(tmp_path: Path) -> None:

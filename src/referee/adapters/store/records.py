@@ -52,14 +52,6 @@ class Torn:
         return f"{self.file}: {self.bytes} bytes after line {self.after_line} are a torn line and no record"
 
 
-@dataclass(frozen=True)
-class OpenAttempts:
-    """Planned runs that have neither ended nor been found: ``dead`` ones need finding, ``alive`` ones are under way."""
-
-    dead: tuple[AttemptPlanned, ...]
-    alive: tuple[AttemptPlanned, ...]
-
-
 class RecordFiles:
     """The record files of one workspace, and this process's own one. Safe for several threads and processes."""
 
@@ -155,8 +147,15 @@ class RecordFiles:
             if file.tail and not file.writer_alive
         ]
 
-    def open_attempts(self) -> OpenAttempts:
-        """The planned runs with no end yet, by whether the writer that planned them lives."""
+    def open_attempts(self) -> list[AttemptPlanned]:
+        """Planned runs that neither ended nor were found, and whose writer is dead: they need finding."""
+        return [record for record, alive in self._without_end() if not alive]
+
+    def attempts_under_way(self) -> list[AttemptPlanned]:
+        """Planned runs that neither ended nor were found, and whose writer lives."""
+        return [record for record, alive in self._without_end() if alive]
+
+    def _without_end(self) -> list[tuple[AttemptPlanned, bool]]:
         closed: set[str] = set()
         planned: list[tuple[AttemptPlanned, bool]] = []
         for file in self.files():
@@ -165,11 +164,7 @@ class RecordFiles:
                     planned.append((record, file.writer_alive))
                 elif isinstance(record, AttemptEnded | AttemptFound):
                     closed.add(record.run)
-        waiting = [(record, alive) for record, alive in planned if record.run not in closed]
-        return OpenAttempts(
-            dead=tuple(record for record, alive in waiting if not alive),
-            alive=tuple(record for record, alive in waiting if alive),
-        )
+        return [(record, alive) for record, alive in planned if record.run not in closed]
 
     @contextlib.contextmanager
     def recovering(self) -> Iterator[None]:
