@@ -226,16 +226,17 @@ def test_a_killed_writer_is_known_to_be_dead(tmp_path: Path, writer: subprocess.
 
 
 def test_what_was_announced_before_a_kill_is_there(tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parent), "flood"]
     for pause in (0.0, 0.03, 0.11):
+        place = tmp_path / str(pause)
+        argv = [sys.executable, "-c", WRITER, str(place), str(Path(__file__).parent), "flood"]
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             time.sleep(pause)
             process.kill()
-            said = [int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith(b"\n")]
-        newest = RecordFiles(tmp_path).files()[-1]
-        assert len(newest.links) >= 1 + len(said)
+            said = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith(b"\n")]
+        (file,) = RecordFiles(place).files()
+        assert len(file.links) >= 1 + len(said)
 
 
 def test_a_full_disk_poisons_the_writer_and_keeps_what_was_written(tmp_path: Path) -> None:
