@@ -1,0 +1,93 @@
+"""Agents and projects that do not behave: each ends in a correct record, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable
+
+import pytest
+
+from tests.runs.conftest import GOOD_REPORT, Measured, containers, leaves_report, referee
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+Measure = Callable[..., Measured]
+
+SMALL = "[machine]\nmemory_bytes = 268435456\npids = 200\ndisk_bytes = 300000000\n"
+
+
+def verified(run: Measured) -> dict[str, object]:
+    """``referee verify`` holds over the workspace; returns its document."""
+    done = referee("verify", "--json", "--workspace", str(run.workspace))
+    assert done.returncode == 0, done.stdout + done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def test_a_fork_bomb_ends_at_the_deadline(measure: Measure) -> None:
+    run = measure("bomb() { bomb | bomb & }; bomb; sleep 3600", "--budget-seconds", "15", config=SMALL)
+    assert run.code == 4, run.stderr
+    assert (run.attempt["valid"], run.attempt["outcome"], run.attempt["total"]) == (True, "timeout", 0)
+    assert not containers()
+    verified(run)
+
+
+def test_a_process_that_ignores_sigterm_ends_at_the_deadline(measure: Measure) -> None:
+    run = measure("trap '' TERM HUP INT; while :; do sleep 1; done", "--budget-seconds", "5")
+    assert (run.attempt["valid"], run.attempt["outcome"]) == (True, "timeout")
+    assert not containers()
+    verified(run)
+
+
+def test_what_the_agent_left_running_is_dead_before_anything_is_judged(measure: Measure) -> None:
+    daemon = "nohup setsid sh -c 'while :; do date >> /work/alive; sleep 0.1; done' >/dev/null 2>&1 &\nsleep 1"
+    check = "a=$(wc -l < /work/alive); sleep 2; b=$(wc -l < /work/alive); test $a -gt 3 -a $a = $b && expr $b - $a + 7"
+    claim = {**GOOD_REPORT, "verified_how": {"command": check, "returned": "7"}}
+    run = measure(leaves_report(claim, before=daemon))
+    assert run.attempt["corroboration"] == "corroborated", run.attempt
+    assert run.attempt["quiet"]["confirmed"] is True
+    assert run.attempt["quiet"]["survivors_ended"] >= 1
+    assert not containers()
+
+
+def test_a_flood_of_500_mb_reaches_the_announced_cap(measure: Measure) -> None:
+    run = measure(
+        leaves_report(GOOD_REPORT, before="yes 0123456789abcdef | head -c 500000000"),
+        config="[recording]\nmax_bytes = 50000000\n",
+    )
+    assert run.code == 4
+    assert run.attempt["valid"] is False
+    assert "size cap" in run.attempt["reason"]
+    assert not containers()
+    assert run.attempt["recording"]["caps_reached"] == ["size"]
+    verified(run)
+
+
+def test_the_memory_of_the_harness_stays_flat_under_a_flood(measure: Measure) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    run = measure(
+        leaves_report(GOOD_REPORT, before="yes 0123456789abcdef | head -c 500000000"),
+        config="[recording]\nmax_bytes = 1000000000\n",
+    )
+    assert run.attempt["outcome"] == "pass_full", run.attempt
+    assert run.attempt["recording"]["bytes"] > 500_000_000
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert max(before, after) < 250_000, "kilobytes at the peak of the harness"
+
+
+def test_a_full_disk_inside_the_machine_is_named(measure: Measure) -> None:
+    run = measure("head -c 2000000000 /dev/zero > /work/fill; sleep 60", "--budget-seconds", "120", config=SMALL)
+    assert run.code == 4
+    assert run.attempt["valid"] is False
+    assert "disk" in run.attempt["reason"]
+    assert not containers()
+    verified(run)
+
+
+def test_an_agent_that_ends_its_own_machine_is_no_measurement(measure: Measure) -> None:
+    run = measure("kill -TERM 1; sleep 30", "--budget-seconds", "60")
+    assert run.code == 4
+    assert run.attempt["valid"] is False
+    assert not containers()
+    verified(run)
