@@ -1,1 +1,1 @@
-"""Fetching pinned subjects: repositories and packages."""
+"""Fetching pinned subjects: packages through pip and npm, repositories through git, local trees and archives."""
