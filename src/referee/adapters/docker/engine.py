@@ -1,0 +1,92 @@
+"""The way to the engine: a connection, and the few calls for which the SDK has no fitting method."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.utils import kwargs_from_env
+
+from referee.errors import EngineUnavailable, MachineFault
+
+#: What the SDK and its transport raise when the engine refuses or does not answer.
+ENGINE_ERRORS = (DockerException, requests.exceptions.RequestException, OSError)
+
+START_AN_ENGINE = "start Docker Engine (scripts/engine.sh does it on Debian), or use the overlay sandbox"
+
+
+def connect(*, timeout: int = 60) -> docker.APIClient:
+    """A client for the engine that ``DOCKER_HOST`` names, by default the local one.
+
+    Raises:
+        EngineUnavailable: no engine answers.
+    """
+    try:
+        environment = kwargs_from_env()
+        return docker.APIClient(version="auto", timeout=timeout, **environment)
+    except ENGINE_ERRORS as exc:
+        raise EngineUnavailable("no Docker Engine answers", todo=START_AN_ENGINE) from exc
+
+
+def fault(exc: BaseException, doing: str) -> MachineFault:
+    """One sentence for an engine's refusal."""
+    said = exc.explanation if isinstance(exc, APIError) and exc.explanation else str(exc)
+    return MachineFault(f"the engine failed while {doing}: {str(said).strip()}")
+
+
+@dataclass(frozen=True)
+class PathFacts:
+    """What stands at a path inside a container: its size and Go's file mode bits."""
+
+    size: int
+    mode: int
+
+    @property
+    def regular(self) -> bool:
+        """Whether it is a regular file: no directory, link, pipe, socket, device."""
+        irregular = 1 << 31 | 1 << 27 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19
+        return not self.mode & irregular
+
+
+def open_archive(client: docker.APIClient, container: str, path: str) -> tuple[PathFacts, requests.Response] | None:
+    """The facts of ``path`` and a tar stream of it, not yet read; None when nothing stands there.
+
+    The facts come in a header ahead of the stream, so that a huge file can be refused unread.
+    """
+    raw: Any = client  # get_archive() cannot be closed unread, so the call is made below it
+    url = raw._url("/containers/{0}/archive", container)  # noqa: SLF001
+    response: requests.Response = raw.get(url, params={"path": path}, stream=True, timeout=raw.timeout)
+    try:
+        raw._raise_for_status(response)  # noqa: SLF001
+    except NotFound:
+        response.close()
+        return None
+    header = json.loads(base64.b64decode(response.headers["x-docker-container-path-stat"]))
+    return PathFacts(size=int(header["size"]), mode=int(header["mode"])), response
+
+
+def put_archive(client: docker.APIClient, container: str, path: str, tar: BinaryIO | bytes) -> None:
+    """Unpack a tar stream in a container; every entry belongs to the container's user, here root."""
+    raw: Any = client  # put_archive() knows no copyUIDGID, so the call is made below it
+    url = raw._url("/containers/{0}/archive", container)  # noqa: SLF001
+    with raw.put(url, params={"path": path, "copyUIDGID": "1"}, data=tar, timeout=None) as response:
+        raw._raise_for_status(response)  # noqa: SLF001
+
+
+def inspect_image(client: docker.APIClient, name: str) -> dict[str, Any] | None:
+    """What the engine says of an image; None when it holds none of this name."""
+    raw: Any = client
+    try:
+        return dict(raw.inspect_image(name))
+    except ImageNotFound:
+        return None
+
+
+def labels_of(inspected: dict[str, Any]) -> dict[str, str]:
+    """The labels of an inspected image or container."""
+    return dict(inspected.get("Config", {}).get("Labels") or {})

@@ -1,0 +1,103 @@
+"""``referee env``: build and show the environment image."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
+from referee.cli.options import JsonOption, WorkspaceOption
+from referee.errors import EnvironmentUnavailable
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+    from referee.adapters.docker.image import ImageFacts
+
+app = typer.Typer(no_args_is_help=True, help="The environment image that disposable machines are made from.")
+
+Variant = Annotated[
+    str | None, typer.Option("--variant", help="default, display, rust, go, java, ruby or php; else referee.toml's.")
+]
+
+
+@app.command("build")
+def build(
+    variant: Variant = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build from the ground, also when up to date.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Build the environment image, unless it is up to date."""
+    from referee.adapters.docker import engine, image  # noqa: PLC0415 — the engine's SDK is slow to import
+
+    space = open_workspace(find_root(Path.cwd(), workspace))
+    progress = Console(stderr=True, soft_wrap=True, highlight=False)
+    settings = space.config.environment
+    made = image.build(
+        engine.connect(),
+        image=settings.image,
+        variant=variant or settings.variant,
+        base=settings.base,
+        ca_bundle=space.ca_bundle(),
+        rebuild=rebuild,
+        say=lambda line: progress.print(line, markup=False),
+    )
+    _show(made, as_json=False)
+
+
+@app.command("show")
+def show(
+    variant: Variant = None,
+    as_json: JsonOption = False,
+    packages: Annotated[bool, typer.Option("--packages", help="Print the package manifest instead.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show the environment image: digest, packages, whether it is up to date."""
+    from referee.adapters.docker import engine, image  # noqa: PLC0415 — the engine's SDK is slow to import
+
+    space = open_workspace(find_root(Path.cwd(), workspace))
+    client = engine.connect()
+    facts = _held(space, client, variant)
+    if packages:
+        manifest = image.read_manifest(client, facts.image_id)
+        if manifest is None:
+            raise EnvironmentUnavailable(f"{facts.tag} holds no package manifest", todo="run `referee env build`")
+        typer.echo(manifest.decode("utf-8"))
+        return
+    _show(facts, as_json=as_json)
+
+
+def _held(space: Workspace, client: APIClient, variant: str | None) -> ImageFacts:
+    from referee.adapters.docker import image  # noqa: PLC0415 — the engine's SDK is slow to import
+
+    settings = space.config.environment
+    wanted = variant or settings.variant
+    facts = image.inspect(client, f"{settings.image}:{wanted}", variant=wanted, base=settings.base)
+    if facts is None:
+        raise EnvironmentUnavailable(
+            f"the engine holds no image {settings.image}:{wanted}", todo=f"run `referee env build --variant {wanted}`"
+        )
+    return facts
+
+
+def _show(facts: ImageFacts, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"schema": "referee.environment/1", **asdict(facts)}, sort_keys=True))
+        return
+    rows = {
+        "image": facts.tag,
+        "digest": facts.image_id,
+        "in a registry": ", ".join(facts.repo_digests) or "no, built here",
+        "packages": facts.packages_digest or "no manifest",
+        "size": f"{facts.size_bytes / 1e6:.0f} MB",
+        "architecture": facts.architecture,
+        "created": facts.created,
+        "up to date": "yes" if facts.current else "no: run `referee env build`",
+    }
+    for name, value in rows.items():
+        typer.echo(f"{name:14} {value}")
