@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from referee.adapters.recorder import Caps, EndReason, Recorded, derive, record
+from referee.adapters.recorder import Caps, End, Recorded, RecordingFiles, derive, record
 from referee.benchmarks.bringup.rerun import rerun
 from referee.core.failure import FAILURES, Cause
 from referee.core.records import AttemptEnded, AttemptPlanned, QuietFacts, RecordingFacts, RerunFacts
@@ -33,13 +33,12 @@ RERUN_SECONDS = 600.0
 #: How long the reaper leaves a machine alone after its deadline: corroboration and sealing happen then.
 GRACE_SECONDS = 1800.0
 
-_CAUSE_OF_END = {
-    EndReason.ENDED: None,
-    EndReason.DEADLINE: Cause.DEADLINE,
-    EndReason.SIZE_CAP: Cause.RECORDING_SIZE_CAP,
-    EndReason.EVENT_CAP: Cause.RECORDING_EVENT_CAP,
-    EndReason.WRITE_ERROR: Cause.RECORDER_WRITE_ERROR,
-    EndReason.STREAM_LOST: Cause.RECORDING_INCOMPLETE,
+_CAUSE_OF_END: dict[End, Cause] = {
+    "deadline": Cause.DEADLINE,
+    "size_cap": Cause.RECORDING_SIZE_CAP,
+    "event_cap": Cause.RECORDING_EVENT_CAP,
+    "write_error": Cause.RECORDER_WRITE_ERROR,
+    "stream_lost": Cause.RECORDING_INCOMPLETE,
 }
 
 _CAUSE_OF_TROUBLE = {"memory": Cause.MEMORY_OF_MACHINE, "disk": Cause.DISK_OF_MACHINE}
@@ -199,19 +198,17 @@ def _record(
 
 def _name_cause(seen: _Seen, machine: Machine) -> None:
     """Say why the recording ended, and see whether the machine is still sound."""
-    if seen.recorded is None:
+    recorded = seen.recorded
+    if recorded is None:
         return
-    reason = seen.recorded.reason
-    trouble = seen.recorded.watched if reason is EndReason.WATCH else None
-    if reason is EndReason.STREAM_LOST or (reason is EndReason.ENDED and seen.recorded.exit_status is None):
-        trouble = machine.trouble()
+    lost = recorded.end == "stream_lost" or (recorded.end == "ended" and recorded.exit_status is None)
+    trouble = recorded.detail if recorded.end == "watch" else machine.trouble() if lost else None
     if trouble is not None:
-        seen.end(_CAUSE_OF_TROUBLE.get(trouble, Cause.MACHINE_FAULT), "" if trouble in _CAUSE_OF_TROUBLE else trouble)
-        return
-    cause = _CAUSE_OF_END.get(reason)
-    if cause is not None:
-        seen.end(cause, seen.recorded.write_error or "")
-    elif seen.recorded.exit_status is None:
+        known = _CAUSE_OF_TROUBLE.get(trouble)
+        seen.end(known or Cause.MACHINE_FAULT, "" if known else trouble)
+    elif recorded.end in _CAUSE_OF_END:
+        seen.end(_CAUSE_OF_END[recorded.end], recorded.detail)
+    elif lost:
         seen.end(Cause.RECORDING_INCOMPLETE, "the session's exit status could not be learned")
 
 
@@ -233,7 +230,7 @@ def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Jou
     """Derive, seal, append: everything durable before anything is announced."""
     with journal.phase("seal"):
         if (directory / "session.raw").exists():
-            derive(directory)
+            derive(RecordingFiles.of(directory), directory)
     phases = journal.close()
     evidence, digest = seal(run, directory, bench.evidence)
     bench.records.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,9 @@ class OpenAttempts(Records, Protocol):
     def open_attempts(self) -> list[AttemptPlanned]:
         """Attempts whose writer died."""
 
+    def recovering(self) -> AbstractContextManager[None]:
+        """Held while finding, so that two starts at once do not find the same attempt twice."""
+
 
 def recover(records: OpenAttempts, evidence: Evidence, spool: Path, sandbox: Sandbox | None) -> list[str]:
     """Reap machines and conclude the records of dead runs.
@@ -32,7 +36,11 @@ def recover(records: OpenAttempts, evidence: Evidence, spool: Path, sandbox: San
     Returns:
         One sentence for each thing found.
     """
-    reaped = sandbox.reap() if sandbox is not None else []
+    with records.recovering():
+        return _recover(records, evidence, spool, sandbox.reap() if sandbox is not None else [])
+
+
+def _recover(records: OpenAttempts, evidence: Evidence, spool: Path, reaped: list[str]) -> list[str]:
     found = list(reaped)
     for planned in records.open_attempts():
         directory = spool / planned.run

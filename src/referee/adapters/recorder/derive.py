@@ -12,7 +12,7 @@ from referee.core.timing import Coverage, Playback
 from referee.core.transcript import transcript
 
 CAST_NAME = "session.cast"
-TRANSCRIPT_NAME = "session.txt"
+TRANSCRIPT_NAME = "transcript.txt"
 _CHUNK = 262_144
 
 

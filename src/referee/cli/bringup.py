@@ -1,0 +1,222 @@
+"""``referee bringup run``: measure a subject and show the evidence."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from referee.adapters.catalog.subjects import Subject, find_subject
+from referee.cli.options import WorkspaceOption
+from referee.cli.progress import Progress
+from referee.cli.subject import pin
+from referee.cli.wiring import (
+    SandboxChoice,
+    Stores,
+    check_host_disk,
+    choose_sandbox,
+    make_agent,
+    make_bench,
+    make_rules,
+    make_source,
+    make_workspace,
+    open_stores,
+)
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, UsageError
+from referee.protocols import Agent, Sandbox
+from referee.runner.attempt import run_attempt
+from referee.runner.plan import Plan, PlannedSubject, Rules, make_plan
+from referee.runner.recover import recover
+from referee.runner.rejudge import judge_run
+from referee.runner.series import Series, next_index, run_series
+from referee.scoring.attempts import Judgement
+from referee.scoring.render import points
+from referee.scoring.verdicts import Verdict, settled, verdict
+
+app = typer.Typer(no_args_is_help=True, help="Bring-up: can an agent, all alone, make a real project run?")
+
+SCHEMA = "referee.bringup-run/1"
+
+
+@app.callback()
+def _group() -> None:
+    """Keep ``run`` a command of its own."""
+
+
+@app.command()
+def run(
+    subject: Annotated[str, typer.Argument(help="A subject's name or file, pypi:NAME, npm:NAME, a git URL or a path.")],
+    agent: Annotated[str, typer.Option(help="baseline, command, or a file of the workspace's agents/.")] = "baseline",
+    command: Annotated[str | None, typer.Option(help="The command line of --agent command.")] = None,
+    runs: Annotated[int, typer.Option(min=1, max=99, help="How many valid attempts.")] = 1,
+    until_verdict: Annotated[
+        bool, typer.Option("--until-verdict", help="Adaptive testing: attempts until the verdict is settled.")
+    ] = False,
+    sandbox: Annotated[SandboxChoice | None, typer.Option(help="docker, overlay or auto.")] = None,
+    edition: Annotated[int | None, typer.Option(help="1 scores the report, 2 (default) what was corroborated.")] = None,
+    budget_seconds: Annotated[
+        int | None, typer.Option(min=1, help="Another time limit; recorded, and makes the run unpublishable.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+) -> None:
+    """Measure SUBJECT. The exit code tells the verdict: 0 runs (also with mocks), 4 could not verify."""
+    if until_verdict and runs != 1:
+        raise UsageError("--until-verdict and --runs exclude each other")
+    stores = open_stores(workspace)
+    series = Series("until-verdict") if until_verdict else Series("runs", runs)
+    with Progress(Console(stderr=True), quiet=quiet) as progress:
+        document = measure(
+            subject,
+            stores=stores,
+            series=series,
+            agent=make_agent(agent, command, stores.workspace),
+            rules=make_rules(stores.workspace, edition, budget_seconds),
+            sandbox_choice=sandbox,
+            progress=progress,
+        )
+    if as_json:
+        print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201 — the document is the output
+    else:
+        print_document(Console(), document)
+    raise typer.Exit(exit_code(document))
+
+
+def measure(
+    spec: str,
+    *,
+    stores: Stores,
+    series: Series,
+    agent: Agent,
+    rules: Rules,
+    sandbox_choice: SandboxChoice | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Make the series of attempts and return the document that ``--json`` prints."""
+    make_workspace(stores)
+    subject = resolve_subject(spec, stores, progress)
+    check_host_disk(stores.workspace)
+    chosen = choose_sandbox(stores.workspace, sandbox_choice)
+    for sentence in recover(stores.records, stores.evidence, stores.workspace.spool, chosen):
+        progress.say(f"found: {sentence}")
+    plan = _plan(subject, stores, agent, chosen, rules)
+    _announce(plan, progress)
+    bench = make_bench(stores, chosen)
+    previous = _end_on_sigterm()
+
+    def attempt(index: int) -> str:
+        progress.say(f"attempt {index} of {plan.subject.ref.name} by {agent.name}")
+        return run_attempt(plan, index, bench, tell=progress.tell, on_output=progress.output)
+
+    def judge(run_id: str) -> Judgement:
+        judgement = judge_run(run_id, stores.records, stores.evidence, stores.workspace.scores)
+        progress.say(f"  {run_id}: {judgement.sentence()}")
+        return judgement
+
+    try:
+        judgements = run_series(
+            series,
+            attempt=attempt,
+            judge=judge,
+            settled=settled,
+            first_index=next_index(stores.records.read(), subject=subject.name, agent=agent.name),
+        )
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    return describe(plan, judgements)
+
+
+def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:
+    """A subject by name or file; a registry name, a URL or a path is pinned on the spot, into the workspace.
+
+    Raises:
+        NothingMatched: no subject has that name.
+        RefereeError: it cannot be read or pinned.
+    """
+    if not _is_spec(spec):
+        return find_subject(spec, stores.workspace.root)
+    subject = pin(spec, stores.workspace)
+    if not subject.file.exists():
+        subject.file.parent.mkdir(parents=True, exist_ok=True)
+        subject.file.write_bytes(subject.file_bytes)
+        progress.say(f"pinned {spec} as the subject {subject.name}: {subject.file}")
+    return subject
+
+
+def _is_spec(spec: str) -> bool:
+    if spec.endswith(".toml"):
+        return False
+    return spec.startswith(("pypi:", "npm:")) or "://" in spec or (os.sep in spec and Path(spec).exists())
+
+
+def describe(plan: Plan, judgements: list[Judgement]) -> dict[str, Any]:
+    """The document of a series: one schema, one verdict, every attempt."""
+    return {
+        "schema": SCHEMA,
+        "subject": plan.subject.ref.name,
+        "subject_pin": plan.subject.ref.pin,
+        "subject_digest": plan.subject.ref.file_digest,
+        "verdict": verdict(judgements).value,
+        "edition": plan.rules.edition,
+        "environment": plan.environment.model_dump(mode="json"),
+        "attempts": [judgement.document() for judgement in judgements],
+    }
+
+
+def exit_code(document: dict[str, Any]) -> int:
+    """0 when the verdict is that it runs, 4 when that could not be verified."""
+    passed = document["verdict"] in {Verdict.RUNS.value, Verdict.RUNS_WITH_MOCKS.value}
+    return EXIT_PASS if passed else EXIT_COULD_NOT_VERIFY
+
+
+def print_document(console: Console, document: dict[str, Any]) -> None:
+    """The same document for a person."""
+    console.print(f"[bold]{document['subject']}[/bold]  {document['subject_pin']}", highlight=False)
+    console.print(f"verdict: [bold]{document['verdict'].replace('_', ' ')}[/bold]", highlight=False)
+    for attempt in document["attempts"]:
+        console.print(f"\n  {attempt['run']}  attempt {attempt['index']} by {attempt['agent']}", highlight=False)
+        if attempt["valid"]:
+            rows = "  ".join(f"{name} {points(value)}" for name, value in attempt["rows"].items())
+            console.print(f"    {attempt['outcome']}  {points(attempt['total'])} of 100   {rows}", highlight=False)
+            console.print(f"    corroboration: {attempt['corroboration'].replace('_', ' ')}", highlight=False)
+        if attempt["reason"]:
+            console.print(f"    {attempt['reason']}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"    evidence {attempt['evidence']}", highlight=False, soft_wrap=True)
+    for objection in document["attempts"][-1]["not_publishable"] if document["attempts"] else []:
+        console.print(f"\n  not publishable: {objection}", markup=False, highlight=False)
+
+
+def _plan(subject: Subject, stores: Stores, agent: Agent, sandbox: Sandbox, rules: Rules) -> Plan:
+    planned = PlannedSubject(
+        ref=subject.ref(),
+        file_bytes=subject.file_bytes,
+        pin=subject.pin(),
+        marked_tier=subject.content.tier,
+        needs_gpu=subject.content.gpu,
+        display=subject.content.display,
+    )
+    return make_plan(planned, source=make_source(subject, stores.workspace), agent=agent, sandbox=sandbox, rules=rules)
+
+
+def _announce(plan: Plan, progress: Progress) -> None:
+    environment = plan.environment
+    progress.say(f"{plan.subject.ref.name}: {plan.subject.ref.pin}")
+    progress.say(f"machine: {environment.sandbox}, {environment.engine}, {environment.image}")
+    if not environment.security_boundary:
+        progress.say("note: this sandbox is no security boundary; its runs are never publishable")
+    progress.say(f"budget: {plan.budget.seconds} s, tier {plan.budget.tier}: {plan.budget.why}")
+
+
+def _end_on_sigterm() -> Any:
+    """A polite kill ends the attempt as Ctrl-C does: recorded, machine destroyed."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    return signal.signal(signal.SIGTERM, interrupt)

@@ -1,0 +1,71 @@
+"""Progress on stderr: a live line on a terminal, plain lines elsewhere; never a byte on stdout."""
+
+from __future__ import annotations
+
+import re
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.status import Status
+
+_PHASES = {
+    "machine": "machine: starting",
+    "place": "machine: placing the subject",
+    "agent": "agent: at work",
+    "quiet": "agent: ending its processes",
+    "report": "report: reading",
+    "rerun": "corroboration: running the reported command again",
+    "destroy": "machine: destroying",
+    "seal": "evidence: sealing",
+}
+
+#: Control sequences and control characters, for the one line shown live; the recording keeps everything.
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f]")
+
+
+class Progress:
+    """Shows phases and, on a terminal, the session's latest line."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        self._console = console
+        self._quiet = quiet
+        self._status: Status | None = None
+        self._phase = ""
+        self._shown = 0.0
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal and not self._quiet:
+            self._status = self._console.status("")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, sentence: str) -> None:
+        """One line that stays."""
+        if not self._quiet:
+            self._console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+    def tell(self, phase: str) -> None:
+        """A phase begins."""
+        self._phase = _PHASES.get(phase, phase)
+        if self._status is not None:
+            self._status.update(self._phase)
+        else:
+            self.say(f"  {self._phase}")
+
+    def output(self, data: bytes) -> None:
+        """Bytes of the session: the latest line is shown a few times a second."""
+        if self._status is None or time.monotonic() - self._shown < 0.2:  # noqa: PLR2004 — redraws a second
+            return
+        self._shown = time.monotonic()
+        lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+        if lines:
+            latest = _CONTROL.sub("", lines[-1])[: max(20, self._console.width - 30)]
+            self._status.update(f"{self._phase}  [dim]{latest.replace('[', '(')}[/dim]")

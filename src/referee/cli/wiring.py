@@ -1,0 +1,181 @@
+"""Chooses who answers at each seam; the only place that knows all adapters."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from referee.adapters.agents.baseline_agent import BaselineAgent
+from referee.adapters.agents.command_agent import CommandAgent, shell_command
+from referee.adapters.catalog.agents import load_agent_file
+from referee.adapters.catalog.subjects import Subject
+from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
+from referee.adapters.recorder import Caps
+from referee.adapters.sources.package import PackageSource
+from referee.adapters.sources.repository import RepositorySource
+from referee.adapters.store.evidence import LocalEvidence
+from referee.adapters.store.records import RecordFiles
+from referee.errors import CouldNotVerify, EngineUnavailable, UsageError
+from referee.protocols import Agent, Sandbox, Source
+from referee.runner.attempt import Bench
+from referee.runner.plan import Rules
+
+SandboxChoice = Literal["auto", "docker", "overlay"]
+
+_FIRST_CONFIG = """\
+# Configuration of this workspace. Every key is optional; `referee config show` lists them with their values.
+"""
+
+
+@dataclass(frozen=True)
+class Stores:
+    """An open workspace: its settings and its two stores."""
+
+    workspace: Workspace
+    records: RecordFiles
+    evidence: LocalEvidence
+
+
+def open_stores(workspace: Path | None) -> Stores:
+    """Open the workspace named on the command line, or the one found from here, for reading and appending."""
+    opened = open_workspace(find_root(Path.cwd(), workspace))
+    return Stores(opened, RecordFiles(opened.records), LocalEvidence(opened.evidence))
+
+
+def make_workspace(stores: Stores) -> None:
+    """Create the workspace's directory, with a first configuration, where it is not there yet."""
+    root = stores.workspace.root
+    root.mkdir(parents=True, exist_ok=True)
+    if not (root / CONFIG_NAME).exists():
+        (root / CONFIG_NAME).write_text(_FIRST_CONFIG, encoding="utf-8")
+
+
+def check_host_disk(workspace: Workspace) -> None:
+    """Refuse to start where the host's free disk is under the floor.
+
+    Raises:
+        CouldNotVerify: there is too little room.
+    """
+    free = shutil.disk_usage(workspace.root).free
+    floor = workspace.config.host_disk_floor_bytes
+    if free < floor:
+        raise CouldNotVerify(
+            f"the disk of {workspace.root} has {free // 10**6} MB free, less than the floor of {floor // 10**6} MB",
+            todo=f"free some space, or lower host_disk_floor_bytes in {CONFIG_NAME}",
+        )
+
+
+def choose_sandbox(workspace: Workspace, choice: SandboxChoice | None = None) -> Sandbox:
+    """The maker of machines: Docker where an engine answers, else overlay, or the one that was asked for.
+
+    Raises:
+        EngineUnavailable: Docker was asked for and does not answer, or overlay cannot work here.
+    """
+    wanted = choice or workspace.config.environment.sandbox
+    if wanted == "overlay":
+        return _overlay(workspace)
+    try:
+        return _docker(workspace)
+    except EngineUnavailable:
+        if wanted == "docker":
+            raise
+        return _overlay(workspace)
+
+
+def _docker(workspace: Workspace) -> Sandbox:
+    from referee.adapters.docker.sandbox import DockerSandbox  # noqa: PLC0415 — its SDK is slow to import
+
+    config = workspace.config
+    sandbox = DockerSandbox(
+        image=config.environment.image,
+        variant=config.environment.variant,
+        blocked_networks=config.network.blocked,
+        workspace=workspace_id(workspace),
+    )
+    sandbox.ping()
+    return sandbox
+
+
+def _overlay(workspace: Workspace) -> Sandbox:
+    from referee.adapters.overlay.sandbox import OverlaySandbox, overlay_available  # noqa: PLC0415 — seldom needed
+
+    why_not = overlay_available()
+    if why_not is not None:
+        raise EngineUnavailable(
+            f"no Docker Engine answers, and the overlay sandbox cannot work here: {why_not}",
+            todo="install and start Docker Engine, then try again",
+        )
+    return OverlaySandbox(state=workspace.root / "machines", workspace=workspace_id(workspace))
+
+
+def workspace_id(workspace: Workspace) -> str:
+    """Names the workspace on its machines' labels."""
+    return hashlib.sha256(str(workspace.root.absolute()).encode()).hexdigest()[:16]
+
+
+def make_agent(name: str, command: str | None, workspace: Workspace) -> Agent:
+    """The agent of that name: ``baseline``, ``command`` with a command line, or one of the workspace's files."""
+    if command is not None and name != "command":
+        raise UsageError(f"--command goes with --agent command, not with --agent {name}")
+    if name == "baseline":
+        return BaselineAgent(workspace.cache)
+    if name == "command":
+        if not command:
+            raise UsageError("the agent `command` needs a command line", todo="give one with --command 'LINE'")
+        return CommandAgent(name="command", version="1", argv=shell_command(command))
+    file = load_agent_file(name, workspace.root / "agents")
+    return CommandAgent(
+        name=file.name,
+        version=file.version,
+        argv=shell_command(file.command) if isinstance(file.command, str) else tuple(file.command),
+        tier=file.tier,
+        environment=file.environment,
+        files=(workspace.root / "agents" / file.files).resolve() if file.files else None,
+    )
+
+
+def make_bench(stores: Stores, sandbox: Sandbox) -> Bench:
+    """What every attempt of this workspace uses."""
+    recording = stores.workspace.config.recording
+    return Bench(
+        sandbox=sandbox,
+        records=stores.records,
+        evidence=stores.evidence,
+        spool=stores.workspace.spool,
+        workspace=workspace_id(stores.workspace),
+        ca_bundle=stores.workspace.ca_bundle(),
+        caps=Caps(max_bytes=recording.max_bytes, max_events=recording.max_events),
+        columns=recording.columns,
+        rows=recording.rows,
+    )
+
+
+def make_rules(workspace: Workspace, edition: int | None, budget_seconds: int | None) -> Rules:
+    """The rules of an attempt; another budget than the methodology's is recorded as such."""
+    budgets = workspace.config.budgets.seconds()
+    if budget_seconds is not None:
+        budgets = dict.fromkeys(budgets, budget_seconds)
+    chosen = workspace.config.edition if edition is None else edition
+    if chosen not in {1, 2}:
+        raise UsageError(f"there is no edition {chosen}", todo="choose 1 or 2")
+    return Rules(edition=2 if chosen == 2 else 1, budgets=budgets, limits=workspace.config.machine.limits())  # noqa: PLR2004
+
+
+def every_sandbox(workspace: Workspace) -> list[Sandbox]:
+    """All makers of machines that answer now, for the reaper."""
+    found: list[Sandbox] = []
+    for make in (_docker, _overlay):
+        with contextlib.suppress(EngineUnavailable):
+            found.append(make(workspace))
+    return found
+
+
+def make_source(subject: Subject, workspace: Workspace) -> Source:
+    """The way to fetch a subject of this kind."""
+    if subject.kind == "package":
+        return PackageSource(workspace.cache)
+    return RepositorySource(workspace.cache)
