@@ -1,0 +1,357 @@
+"""Runs the Python examples of a README one after the other in one namespace, as a reader would at a prompt.
+
+Usage: ``verify_snippets.py LIST.json [--trial OUT.json] [--serve ID]``. Without ``--trial`` every statement that is not
+marked as skipped must run, and every documented output that matched must match again; else the status is 1.
+With ``--trial`` what failed is written to OUT.json and the status is 1 when anything failed.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import contextlib
+import doctest
+import importlib
+import inspect
+import io
+import json
+import linecache
+import os
+import re
+import signal
+import sys
+import traceback
+import types
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
+sys.path.insert(0, os.getcwd())
+SECONDS = int(os.environ.get("VERIFY_SNIPPET_SECONDS", "20"))
+_SIMPLE = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+
+
+class Blocked(BaseException):
+    """A statement did not come back in time; ``ports`` are what this process listened on by then."""
+
+    def __init__(self, ports: list[int]) -> None:
+        super().__init__(f"still running after {SECONDS} s")
+        self.ports = ports
+
+
+def listening() -> list[int]:
+    """TCP ports on which this very process listens."""
+    inodes = set()
+    for entry in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            inodes.add(os.readlink(f"/proc/self/fd/{entry}"))
+    ports = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError), open(table, encoding="ascii") as stream:
+            for line in list(stream)[1:]:
+                cells = line.split()
+                if cells[3] == "0A" and f"socket:[{cells[9]}]" in inodes:
+                    ports.add(int(cells[1].rsplit(":", 1)[1], 16))
+    return sorted(ports)
+
+
+def _alarm(_signal: int, _frame: object) -> None:
+    raise Blocked(listening())
+
+
+class Reader:
+    """The one namespace in which the examples run, and what came of each."""
+
+    def __init__(self, package: list[str]) -> None:
+        self.package = package
+        self.module = types.ModuleType("__main__")
+        sys.modules["__main__"] = self.module
+        self.space: dict[str, Any] = self.module.__dict__
+        self.space["__builtins__"] = builtins
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.quiet = False
+
+    def show(self, text: str) -> None:
+        """Print one line of what was seen, with addresses masked."""
+        if not self.quiet:
+            sys.stdout.write(_ADDRESS.sub("0x…", text)[:400] + "\n")
+            sys.stdout.flush()
+
+    def value(self, code: types.CodeType) -> Any:
+        """Run code; wait for it where it awaits."""
+        result = eval(code, self.space)  # noqa: S307 — running the example is the point
+        if code.co_flags & inspect.CO_COROUTINE:
+            if self.loop is None:
+                self.loop = asyncio.new_event_loop()
+            result = self.loop.run_until_complete(result)
+        return result
+
+    def supply(self, exc: BaseException, made: list[str]) -> bool:
+        """Add what an example takes for granted: an import, a sample file. True when it is worth another try."""
+        if isinstance(exc, NameError):
+            found = re.search(r"name '(\w+)' is not defined", str(exc))
+            return bool(found) and self._name(found.group(1))
+        missing = getattr(exc, "filename", None)
+        if isinstance(exc, FileNotFoundError) and isinstance(missing, (str, bytes)):
+            name = os.fsdecode(missing)
+            here = os.getcwd() + os.sep
+            name = name[len(here) :] if name.startswith(here) else name
+            sys.path.append(HERE)
+            samples = importlib.import_module("verify_samples")
+            sys.path.remove(HERE)
+            if samples.make(name):
+                made.append(name)
+                return True
+        return False
+
+    def _name(self, name: str) -> bool:
+        for package in self.package:
+            if name == package.split(".")[0]:
+                self.space[name] = importlib.import_module(name)
+                return True
+            with contextlib.suppress(Exception):
+                self.space[name] = getattr(importlib.import_module(package), name)
+                return True
+        if name in sys.stdlib_module_names if hasattr(sys, "stdlib_module_names") else False:
+            self.space[name] = importlib.import_module(name)
+            return True
+        return False
+
+
+def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) -> None:
+    """Run a plain block statement by statement; results, and comments that state them, are shown."""
+    text = snippet["text"]
+    path = f"<example {snippet['id']}>"
+    linecache.cache[path] = (len(text), None, text.splitlines(True), path)
+    lines = text.splitlines()
+    tree = ast.parse(text, path)
+    for number, node in enumerate(tree.body):
+        if number in snippet.get("skip", []):
+            continue
+        printed = io.StringIO()
+
+        def step(node: ast.stmt = node, printed: io.StringIO = printed) -> Any:
+            kind = "eval" if isinstance(node, ast.Expr) else "exec"
+            body: Any = ast.Expression(node.value) if isinstance(node, ast.Expr) else ast.Module([node], [])
+            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if _awaits(node) else 0
+            code = compile(body, path, kind, flags)
+            with contextlib.redirect_stdout(_Tee(printed, reader.quiet)):
+                return reader.value(code)
+
+        value, failed = attempt(reader, step, trial, number)
+        if failed:
+            continue
+        trial["ran"].append(number)
+        source = ast.get_source_segment(text, node) or ""
+        first = source.splitlines()[0][:120] if source else ""
+        if isinstance(node, ast.Expr) and value is not None:
+            reader.show(f"{first}  ->  {value!r}")
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            bound = reader.space.get(name)
+            reader.show(f"{name} = {bound!r}" if isinstance(bound, _SIMPLE) else f"{name} is a {type(bound).__name__}")
+        said = _comment(lines, node)
+        if said and isinstance(node, (ast.Expr, ast.Assign)):
+            seen = [repr(value), str(value), printed.getvalue().strip()]
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                seen.append(repr(reader.space.get(node.targets[0].id)))
+            if any(_same(said, text) for text in seen if text and text != "None"):
+                trial["matched"].append(number)
+                reader.show(f"as documented: {said}")
+
+
+def _awaits(node: ast.AST) -> bool:
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    todo = [node]
+    while todo:
+        current = todo.pop()
+        if isinstance(current, waits):
+            return True
+        if not isinstance(current, inner):
+            todo.extend(ast.iter_child_nodes(current))
+    return False
+
+
+def _comment(lines: list[str], node: ast.stmt) -> str:
+    end = (node.end_lineno or node.lineno) - 1
+    tail = lines[end].encode()[node.end_col_offset or 0 :].decode(errors="replace").strip()
+    if not tail.startswith("#") and end + 1 < len(lines) and re.match(r"#\s*(=>|->|>>>|prints?:?|output:?)\s", lines[end + 1]):
+        tail = lines[end + 1].strip()
+    if not tail.startswith("#"):
+        return ""
+    return re.sub(r"^#+\s*(=>|->|==|>>>|>|returns?:?|prints?:?|outputs?:?)?\s*", "", tail).strip()
+
+
+def _same(said: str, seen: str) -> bool:
+    one, two = ("".join(text.replace('"', "'").split()) for text in (said, seen))
+    return bool(two) and one in {two, f"'{two}'"}
+
+
+class _Tee(io.TextIOBase):
+    def __init__(self, kept: io.StringIO, quiet: bool) -> None:
+        self.kept, self.quiet, self.real = kept, quiet, sys.stdout
+
+    def write(self, text: str) -> int:
+        self.kept.write(text)
+        if not self.quiet:
+            self.real.write(_ADDRESS.sub("0x…", text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.real.flush()
+
+    def fileno(self) -> int:
+        return self.real.fileno()
+
+    @property
+    def buffer(self) -> Any:
+        return self.real.buffer
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+
+def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tuple[Any, bool]:
+    """Run one step under the clock, supplying what is taken for granted; (value, failed)."""
+    for _ in range(6):
+        try:
+            signal.alarm(SECONDS)
+            try:
+                return step(), False
+            finally:
+                signal.alarm(0)
+        except Blocked as exc:
+            trial["failed"][str(number)] = {"kind": "Blocked", "text": str(exc), "ports": exc.ports}
+            trial["blocked"] = True
+            return None, True
+        except SystemExit as exc:
+            if exc.code in (None, 0):
+                return None, False
+            trial["failed"][str(number)] = {"kind": "SystemExit", "text": str(exc.code)}
+            return None, True
+        except (KeyboardInterrupt, Exception) as exc:
+            if reader.supply(exc, trial["samples"]):
+                continue
+            where = traceback.extract_tb(exc.__traceback__)
+            inside = bool(where) and not where[-1].filename.startswith("<example")
+            said = f"{type(exc).__name__}: {exc}"
+            trial["failed"][str(number)] = {"kind": type(exc).__name__, "text": said[:500], "inside": inside}
+            frames = traceback.format_exception(type(exc), exc, exc.__traceback__)
+            sys.stdout.write("".join(frames)[-3000:])
+            sys.stdout.flush()
+            return None, True
+    return None, True
+
+
+def run_doctest(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) -> None:
+    """Run a block of ``>>>`` examples and compare what is printed with what is documented."""
+    examples = doctest.DocTestParser().get_examples(snippet["text"])
+    checker = doctest.OutputChecker()
+    for number, example in enumerate(examples):
+        if number in snippet.get("skip", []):
+            continue
+        printed = io.StringIO()
+
+        def step(example: doctest.Example = example, printed: io.StringIO = printed) -> Any:
+            tree = ast.parse(example.source)
+            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if any(_awaits(node) for node in tree.body) else 0
+            code = compile(example.source, f"<example {snippet['id']}>", "single", flags)
+            printed.truncate(0)
+            printed.seek(0)
+            with contextlib.redirect_stdout(printed):
+                try:
+                    reader.value(code)
+                except Exception as exc:
+                    if not example.exc_msg:
+                        raise
+                    printed.write(f"Traceback (most recent call last):\n{type(exc).__name__}: {exc}\n")
+            return printed.getvalue()
+
+        got, failed = attempt(reader, step, trial, number)
+        if failed:
+            continue
+        trial["ran"].append(number)
+        reader.show(f">>> {example.source.splitlines()[0][:120]}")
+        if got.strip():
+            reader.show(got.strip()[:300])
+        want = example.want
+        same = checker.check_output(want, got, _FLAGS) or (example.exc_msg and example.exc_msg.split(":")[0] in got)
+        if want.strip() and same:
+            trial["matched"].append(number)
+        elif want.strip():
+            trial["differs"].append(number)
+
+
+def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: str | None, serve: str | None) -> int:
+    """Run all examples in order; 0 when nothing that should run failed."""
+    reader = Reader(package)
+    trials: dict[str, dict[str, Any]] = {}
+    signal.signal(signal.SIGALRM, _alarm)
+    broken = 0
+    for snippet in snippets:
+        if serve == snippet["id"]:
+            return _serve(reader, snippet)
+        if snippet.get("drop"):
+            continue
+        reader.quiet = bool(serve) or bool(snippet.get("quiet"))
+        trial: dict[str, Any] = {"ran": [], "failed": {}, "matched": [], "differs": [], "samples": []}
+        trials[snippet["id"]] = trial
+        if trial_file:  # a crash of the interpreter leaves this behind
+            _save(trial_file, trials)
+        if not serve:
+            sys.stdout.write(f"[example {snippet['id']}] {snippet['title']}\n")
+        try:
+            (run_doctest if snippet["kind"] == "pycon" else run_statements)(reader, snippet, trial)
+        except (SyntaxError, ValueError) as exc:
+            trial["failed"]["-1"] = {"kind": "SyntaxError", "text": str(exc)}
+        trial["done"] = True
+        broken += len(trial["failed"])
+        lost = [number for number in snippet.get("matched", []) if number not in trial["matched"]]
+        if lost:
+            broken += 1
+            sys.stdout.write(f"[example {snippet['id']}] {len(lost)} documented outputs no longer match\n")
+        if not serve:
+            documented = f", {len(trial['matched'])} outputs as documented" if trial["matched"] else ""
+            sys.stdout.write(f"[example {snippet['id']}] {len(trial['ran'])} statements ran{documented}\n")
+            sys.stdout.flush()
+    if trial_file:
+        _save(trial_file, trials)
+    return 1 if broken else 0
+
+
+def _serve(reader: Reader, snippet: dict[str, Any]) -> int:
+    code = compile(snippet["text"], f"<example {snippet['id']}>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    signal.alarm(0)
+    reader.value(code)
+    return 0
+
+
+def _save(path: str, trials: dict[str, Any]) -> None:
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(trials, stream)
+
+
+def main(words: list[str]) -> int:
+    """Read the list and run it."""
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must not change between two runs
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    with open(words[0], encoding="utf-8") as stream:
+        listed = json.load(stream)
+    options = dict(zip(words[1::2], words[2::2]))
+    code = run_list(
+        listed["snippets"], listed["package"], trial_file=options.get("--trial"), serve=options.get("--serve")
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads and servers that an example left behind must not keep us
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

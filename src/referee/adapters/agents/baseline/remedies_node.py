@@ -1,0 +1,134 @@
+"""Remedies that speak to npm."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from . import debian
+from .terminal import Result
+from .workshop import Applied, Remedy
+
+if TYPE_CHECKING:
+    from .workshop import Workshop
+
+
+def peer(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Install the version that the complaining package accepts, instead of forcing."""
+    wanted = re.search(r'peer (?:")?(@?[\w./-]+)@"([^"]+)" from (@?[\w./-]+)@', result.output)
+    if not wanted:
+        return None
+    name, accepted, asker = wanted.groups()
+    newest = _newest(shop, name, accepted)
+    if not newest:
+        return None
+    command = re.sub(rf"(?<=\s){re.escape(name)}(@\S+)?(?=\s|$)", "", result.command)
+    return Applied(f"used {name}@{newest}, which {asker} accepts", f"{command} {name}@{newest}")
+
+
+def _newest(shop: Workshop, name: str, accepted: str) -> str:
+    """The newest version of a package within a range, by the registry's answer."""
+    listed = shop.quietly(f"npm view '{name}@{accepted}' version --json", timeout=90)
+    try:
+        value = json.loads(listed.output)
+    except ValueError:
+        return ""
+    return str(value[-1] if isinstance(value, list) else value)
+
+
+def node_module(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Install a package that an example or a message asks for."""
+    name = next((value for value in match.groupdict("").values() if value), "").rstrip(".,")
+    own = shop.mission.package or ""
+    if not name or name in {own, "node", "npm"} or name.startswith((".", "/", "node:")) or "/" in name.lstrip("@").split("/", 1)[-1]:
+        return None
+    root = name if name.startswith("@") else name.split("/")[0]
+    known = root.lower() in shop.documented or re.search(rf"(?<![\w-]){re.escape(root)}(?![\w-])", shop.prose)
+    if not known and root not in result.output:
+        return None
+    target = _fitting(shop, root, own) if own and own in root else root
+    line = f"npm install --no-save {target}" if shop.mission.kind == "repository" else f"npm install {target}"
+    installed = shop.run(line, timeout=shop.mission.slice(0.1, least=180))
+    if not installed.ok and "ERESOLVE" in installed.output:
+        fitting = _fitting(shop, root, own)
+        installed = shop.run(f"npm install {fitting}", timeout=180)
+        target = fitting
+    return Applied(f"installed {target} with npm") if installed.ok else None
+
+
+def _fitting(shop: Workshop, name: str, peer_name: str) -> str:
+    """The newest major of a package whose peer range names the installed major of the subject; else just the name."""
+    version = shop.mission.version or ""
+    major = version.split(".")[0]
+    listed = shop.quietly(f"npm view '{name}@*' version peerDependencies --json", timeout=120).output
+    try:
+        rows = json.loads(listed)
+    except ValueError:
+        return name
+    best = ""
+    for row in rows if isinstance(rows, list) else [rows]:
+        if not isinstance(row, dict):
+            continue
+        accepted = (row.get("peerDependencies") or {}).get(peer_name, "")
+        if re.search(rf"(?:^|[\s^~>=|v]){major}(?:\.|\s|$|x)", accepted) and "-" not in str(row.get("version")):
+            best = str(row.get("version"))
+    return f"{name}@{best}" if best else name
+
+
+def engine_strict(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
+    """Only a warning unless strict: let it be a warning. What it really does decides."""
+    if shop.env.get("NPM_CONFIG_ENGINE_STRICT") == "false":
+        return None
+    shop.env["NPM_CONFIG_ENGINE_STRICT"] = "false"
+    shop.env["YARN_IGNORE_ENGINES"] = "true"
+    return Applied(f"tried it on this Node all the same ({match.group(0)[:60]})")
+
+
+def node_gyp(shop: Workshop, _match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
+    """Install the tools that compile native modules."""
+    done = debian.install(shop, "build-essential", "python3")
+    include = shop.run("dirname $(dirname $(readlink -f $(command -v node)))", timeout=20, show=False).output.strip()
+    if include and shop.run(f"test -f {include}/include/node/node.h", timeout=10, show=False).ok:
+        shop.env["npm_config_nodedir"] = include
+        return Applied("pointed node-gyp to this Node's own headers")
+    return Applied("installed a compiler for native modules") if done else None
+
+
+def browser(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Skip the download and use Debian's Chromium."""
+    if "PUPPETEER_EXECUTABLE_PATH" in shop.lasting or not debian.install(shop, "chromium"):
+        return None
+    for name in ("PUPPETEER_SKIP_DOWNLOAD", "PUPPETEER_SKIP_CHROMIUM_DOWNLOAD", "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD"):
+        shop.keep(name, "1")
+    for name in ("PUPPETEER_EXECUTABLE_PATH", "CHROME_PATH", "CHROME_BIN"):
+        shop.keep(name, "/usr/bin/chromium")
+    return Applied("skipped the download and used Debian's chromium", result.command)
+
+
+def ignore_scripts(_shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Install without the script that failed; what runs afterwards decides."""
+    if "npm " not in result.command or "--ignore-scripts" in result.command:
+        return None
+    return Applied("installed without install scripts", f"{result.command} --ignore-scripts")
+
+
+def no_frozen(_shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Install by the manifest when the lock file does not fit it."""
+    command = result.command.replace("npm ci", "npm install").replace("--frozen-lockfile", "--no-frozen-lockfile")
+    command = command.replace("--immutable", "")
+    return Applied("installed by the manifest instead of the lock file", command) if command != result.command else None
+
+
+def package_manager(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Install yarn or pnpm with npm."""
+    name = "pnpm" if "pnpm" in result.command else "yarn"
+    version = "@9" if name == "pnpm" else ""
+    done = shop.run(f"npm install -g {name}{version}", timeout=180).ok
+    return Applied(f"installed {name} with npm") if done else None
+
+
+REMEDIES: dict[str, Remedy] = {
+    "peer": peer, "node_module": node_module, "engine_strict": engine_strict, "node_gyp": node_gyp,
+    "browser": browser, "ignore_scripts": ignore_scripts, "no_frozen": no_frozen, "package_manager": package_manager,
+}  # fmt: skip
