@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
+from typing import Literal, Protocol
 
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, EXIT_PASS
 from referee.scoring.bringup import Outcome
 
-Verdict = Literal["runs", "runs_with_mocks", "could_not_verify", "not_yet_verified"]
 AgentTier = Literal["standard", "stronger"]
 NextStep = Literal["standard", "stronger", "stop"]
 
@@ -17,12 +16,37 @@ NextStep = Literal["standard", "stronger", "stop"]
 STANDARD_ATTEMPTS = 2
 
 
-@dataclass(frozen=True)
-class Tried:
+class Verdict(StrEnum):
+    """What is said about a subject; never "broken"."""
+
+    RUNS = "runs"
+    RUNS_WITH_MOCKS = "runs_with_mocks"
+    COULD_NOT_VERIFY = "could_not_verify"
+    NOT_YET_VERIFIED = "not_yet_verified"
+
+
+class Tried(Protocol):
     """One attempt as the verdict needs it; an invalid one does not count, whatever its outcome says."""
 
+    @property
+    def valid(self) -> bool:
+        """Whether it is a complete attempt."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None when it is no measurement."""
+
+    @property
+    def agent_tier(self) -> AgentTier:
+        """Whether the standard agent or a stronger one made it."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The least that is an attempt for the verdict."""
+
     outcome: Outcome | None
-    agent: AgentTier
+    agent_tier: AgentTier
     valid: bool
 
 
@@ -32,21 +56,21 @@ def verdict(attempts: Sequence[Tried]) -> Verdict:
     Two complete failures of the standard agent, or one of a stronger agent, settle *could not verify*; before that
     the subject is *not yet verified*.
     """
-    counted = [tried for tried in attempts if tried.valid and tried.outcome is not None]
+    counted = _counted(attempts)
     outcomes = {tried.outcome for tried in counted}
     if "pass_full" in outcomes:
-        return "runs"
+        return Verdict.RUNS
     if "pass_mock" in outcomes:
-        return "runs_with_mocks"
-    standard = sum(1 for tried in counted if tried.agent == "standard")
-    if standard >= STANDARD_ATTEMPTS or any(tried.agent == "stronger" for tried in counted):
-        return "could_not_verify"
-    return "not_yet_verified"
+        return Verdict.RUNS_WITH_MOCKS
+    standard = sum(1 for tried in counted if tried.agent_tier == "standard")
+    if standard >= STANDARD_ATTEMPTS or standard < len(counted):
+        return Verdict.COULD_NOT_VERIFY
+    return Verdict.NOT_YET_VERIFIED
 
 
 def settled(attempts: Sequence[Tried]) -> bool:
     """Whether the verdict needs no further attempt of the standard agent."""
-    return verdict(attempts) != "not_yet_verified"
+    return verdict(attempts) is not Verdict.NOT_YET_VERIFIED
 
 
 def next_step(attempts: Sequence[Tried], *, stronger_requested: bool = False) -> NextStep:
@@ -55,18 +79,13 @@ def next_step(attempts: Sequence[Tried], *, stronger_requested: bool = False) ->
     Any pass ends the testing. The standard agent runs once and, failing, once more; only then, and only on request, a
     stronger agent runs, once. Invalid attempts do not count: they are repeated.
     """
-    counted = [tried for tried in attempts if tried.valid and tried.outcome is not None]
-    if any(tried.outcome in {"pass_full", "pass_mock"} for tried in counted):
-        return "stop"
-    if any(tried.agent == "stronger" for tried in counted):
+    counted = _counted(attempts)
+    if any(tried.outcome in {"pass_full", "pass_mock"} or tried.agent_tier == "stronger" for tried in counted):
         return "stop"
     if len(counted) < STANDARD_ATTEMPTS:
         return "standard"
     return "stronger" if stronger_requested else "stop"
 
 
-def exit_code(found: Verdict) -> int:
-    """The exit code that tells a verdict: 0 it runs, 1 it runs with mocks only, 4 not verified."""
-    if found == "runs":
-        return EXIT_PASS
-    return EXIT_FINDING if found == "runs_with_mocks" else EXIT_COULD_NOT_VERIFY
+def _counted(attempts: Sequence[Tried]) -> list[Tried]:
+    return [tried for tried in attempts if tried.valid and tried.outcome is not None]

@@ -1,0 +1,106 @@
+"""The audit of a verification command: ways in which a failure would look like success (methodology §5).
+
+The command is taken apart by a shell grammar; each flag names one trap. A flag demotes a claim to *not observed*; it
+convicts nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from referee.core.report import Depth
+from referee.scoring.roles import role
+from referee.scoring.shell import Script, take_apart
+from referee.scoring.shell_words import Step, bare
+from referee.scoring.snippets import python_mocks
+from referee.scoring.tests_made_to_pass import made_to_pass
+
+#: Each flag and its sentence, in the order in which they are told.
+SENTENCES = {
+    "not_auditable": "the command could not be taken apart, so nothing is known about what its success means",
+    "says_only": "it only says something or sets something up: nothing in it could fail to work",
+    "asks_help_or_version": "it only asks for help or a version",
+    "probes_only": "it only looks whether something is there or reads its header: nothing is decoded",
+    "shows_only": "it only shows a file that was there before: how the file came about is not observed",
+    "masks_failure": "its exit status is 0 even when what it runs fails",
+    "negates_failure": "a failure is what makes it succeed",
+    "pipe_without_pipefail": "a failure in the pipe is lost, for only the last part's exit status counts (no pipefail)",
+    "background_only": "what it runs goes to the background, where a failure is not seen",
+    "tests_made_to_pass": "the test run is told to pass without running all of its tests",
+    "stub_server": "it starts a stand-in server that answers with nothing of the project behind it",
+    "plants_a_shim": "it writes a file that changes how the tests or the interpreter behave",
+    "uses_mocks": "the code replaces the real thing by a mock, though the report claims real verification",
+}
+
+_SHIMS = ("conftest.py", "sitecustomize.py", "usercustomize.py", ".pth")
+_LOOK_ONLY = {"says": "says_only", "asks": "asks_help_or_version", "probes": "probes_only", "shows": "shows_only"}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One trap that was found."""
+
+    name: str
+    sentence: str
+
+
+def audit(command: str, *, depth: Depth = "tier1_real") -> tuple[Flag, ...]:
+    """The flags of a verification command, in a fixed order; none means that the audit found no trap.
+
+    Args:
+        command: the exact command of ``verified_how``.
+        depth: the claimed depth; mocks are no trap where mocks are what is claimed.
+    """
+    script = take_apart(command, role)
+    if not script.parsed:
+        return _flags({"not_auditable"})
+    names = set(script.traps)
+    names |= _of_roles(script.steps)
+    names |= set(_of_steps(script))
+    if depth == "tier2_mock":
+        names.discard("uses_mocks")
+    return _flags(names)
+
+
+def _flags(names: Iterable[str]) -> tuple[Flag, ...]:
+    found = set(names)
+    return tuple(Flag(name, sentence) for name, sentence in SENTENCES.items() if name in found)
+
+
+def _of_roles(steps: list[Step]) -> set[str]:
+    """What follows when no step does anything that could fail to work."""
+    roles = [role(step) for step in steps]
+    if "works" in roles or "hides" in roles:
+        waits = any(step.words[:1] == ("wait",) for step in steps)
+        front = any(role(step) in {"works", "hides"} and not step.background for step in steps)
+        return set() if front or waits else {"background_only"}
+    found = {_LOOK_ONLY[one] for one in roles if one in _LOOK_ONLY and one != "says"}
+    return found or {"says_only"}
+
+
+def _of_steps(script: Script) -> Iterable[str]:
+    for step in script.steps:
+        words = bare(step.words)
+        if role(step) == "hides" or (words[:1] == ("trap",) and any("exit 0" in word for word in words[1:])):
+            yield "masks_failure"
+        if made_to_pass(words):
+            yield "tests_made_to_pass"
+        if _stub_server(words):
+            yield "stub_server"
+        touched = words[1:] if words[:1] in {("touch",), ("tee",), ("cp",), ("mv",)} else ()
+        if any(target.endswith(_SHIMS) for target in (*step.writes, *touched)):
+            yield "plants_a_shim"
+        if any(python_mocks(code) for code in (step.stdin, *words[1:]) if code and "import" in code):
+            yield "uses_mocks"
+
+
+def _stub_server(words: tuple[str, ...]) -> bool:
+    if not words:
+        return False
+    name = words[0].rsplit("/", 1)[-1]
+    if name.startswith("python"):
+        return any(module in words for module in ("http.server", "SimpleHTTPServer"))
+    if name in {"nc", "ncat", "netcat"}:
+        return any(word.startswith("-") and not word.startswith("--") and "l" in word for word in words[1:])
+    return name == "httpd" or (name == "socat" and any("LISTEN" in word.upper() for word in words[1:]))

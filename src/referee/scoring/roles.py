@@ -1,0 +1,169 @@
+"""What one simple command of a verification is worth: does it work, say, ask, probe, show, or set up?
+
+``works`` is the default: only what is known to prove nothing is anything else.
+"""
+
+from __future__ import annotations
+
+from referee.scoring.shell_words import LAST_STATUS, UNKNOWN, Step, bare
+from referee.scoring.snippets import node_role, python_role
+
+_SAYS = {
+    *("echo", "printf", "true", ":", "sleep", "date", "pwd", "whoami", "id", "uname", "hostname", "env", "printenv"),
+    *(
+        "seq",
+        "yes",
+        "rm",
+        "clear",
+        "history",
+        "banner",
+        "figlet",
+        "alias",
+        "shopt",
+        "ulimit",
+        "umask",
+        "trap",
+        "logger",
+    ),
+}
+_SETS_UP = {
+    *("cd", "export", "set", "unset", "source", ".", "mkdir", "touch", "kill", "pkill", "killall", "wait", "disown"),
+    *("chmod", "chown", "cp", "mv", "ln", "pushd", "popd", "read", "local", "declare", "typeset", "readonly", "shift"),
+    *(
+        "apt",
+        "apt-get",
+        "apk",
+        "dnf",
+        "yum",
+        "deactivate",
+        "nvm",
+        "hash",
+        "jobs",
+        "fg",
+        "bg",
+        "tee",
+        "break",
+        "continue",
+    ),
+}
+_PROBES = {
+    *("ls", "stat", "file", "find", "du", "df", "test", "[", "[[", "which", "type", "whereis", "readlink", "realpath"),
+    *("ffprobe", "mediainfo", "exiftool", "identify", "pgrep", "ps", "pidof", "ss", "netstat", "lsof", "tree", "dpkg"),
+    *("ldconfig", "dpkg-query", "systemctl", "service", "command", "basename", "dirname", "nm", "ldd", "rpm"),
+}
+_SHOWS = {
+    *("cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "wc", "sort", "uniq", "cut", "tr", "sed"),
+    *("awk", "gawk", "mawk", "jq", "xxd", "od", "hexdump", "strings", "tac", "nl", "column", "fold", "bat", "rev"),
+    *("diff", "cmp", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "base64"),
+}
+_INSTALLERS = {
+    "pip": {"install", "download"},
+    "pip3": {"install", "download"},
+    "npm": {"install", "i", "ci", "add"},
+    "pnpm": {"install", "i", "add"},
+    "yarn": {"install", "add"},
+    "gem": {"install"},
+    "bundle": {"install"},
+    "composer": {"install", "require"},
+    "cargo": {"fetch", "add", "install"},
+}
+_LISTERS = {
+    "pip": {"show", "list", "freeze", "check", "index"},
+    "pip3": {"show", "list", "freeze", "check", "index"},
+    "npm": {"ls", "list", "ll", "view", "info", "outdated"},
+    "pnpm": {"ls", "list", "why"},
+    "yarn": {"list", "why", "info"},
+    "gem": {"list", "specification"},
+    "git": {"status", "log", "show", "rev-parse", "describe", "diff"},
+}
+_ASKS_ANYWHERE = {"--version", "--help", "-version", "--usage"}
+_ASKS_ALONE = {*_ASKS_ANYWHERE, "-V", "-v", "-h", "-?", "version", "help", "/?", "-help"}
+_ZERO = {"0", "00"}
+_FIXED = {
+    **dict.fromkeys(_SAYS, "says"),
+    **dict.fromkeys(_SETS_UP, "setup"),
+    **dict.fromkeys(_PROBES, "probes"),
+    **dict.fromkeys(_SHOWS, "shows"),
+    "false": "fails",
+}
+
+
+def role(step: Step) -> str:
+    """The role of one step.
+
+    ``works``: its failure tells something. ``says``: it cannot fail. ``asks``: for help or a version. ``probes``:
+    whether something is there. ``shows``: what a file holds. ``setup``: makes ready. ``fails``: always fails.
+    ``keeps``: hands on the exit status before it. ``hides``: works, and swallows its own failure.
+    """
+    words = bare(step.words)
+    if not words:
+        return "setup"
+    name = words[0].rsplit("/", 1)[-1]
+    fixed = _FIXED.get(name)
+    if fixed is not None:
+        return fixed
+    if name in {"exit", "return"}:
+        return _exit_role(words)
+    return "asks" if _asks(words) else _program(name, words, step.stdin)
+
+
+def _program(name: str, words: tuple[str, ...], stdin: str | None) -> str:
+    if name.startswith(("python", "pypy")):
+        return _python(words, stdin)
+    if name in {"node", "nodejs", "bun", "deno"}:
+        return _node(words)
+    return _tool(name, words)
+
+
+def _exit_role(words: tuple[str, ...]) -> str:
+    if len(words) == 1 or words[1] == LAST_STATUS:
+        return "keeps"
+    if UNKNOWN in words[1]:
+        return "setup"  # a status that was put by: its own, and most likely that of what works
+    return "says" if words[1] in _ZERO else "fails"
+
+
+def _asks(words: tuple[str, ...]) -> bool:
+    rest = words[1:]
+    if rest[:1] == ("-m",):
+        rest = rest[2:]
+    if len(rest) == 1:
+        return rest[0] in _ASKS_ALONE
+    return bool(rest) and (rest[0] in _ASKS_ANYWHERE or rest[-1] in _ASKS_ANYWHERE)
+
+
+def _python(words: tuple[str, ...], stdin: str | None) -> str:
+    code: str | None = None
+    for index, word in enumerate(words[1:], start=1):
+        if word == "-m":
+            return _tool(words[index + 1], words[index + 1 :]) if index + 1 < len(words) else "works"
+        if word.startswith("-") and not word.startswith("--") and word.endswith("c") and word != "-":
+            code = words[index + 1] if index + 1 < len(words) else None
+            break
+        if not word.startswith("-"):
+            return "works"
+    else:
+        code = stdin
+    return "works" if code is None else python_role(code)
+
+
+def _node(words: tuple[str, ...]) -> str:
+    for flag in ("-e", "-p", "-pe", "--eval", "--print"):
+        if flag in words[:-1]:
+            return node_role(words[words.index(flag) + 1])
+    return "works"
+
+
+def _tool(name: str, words: tuple[str, ...]) -> str:
+    action = next((word for word in words[1:] if not word.startswith("-")), "")
+    if action in _INSTALLERS.get(name, set()):
+        return "setup"
+    if action in _LISTERS.get(name, set()):
+        return "probes"
+    if name in {"pip", "npm"} and not action:
+        return "asks"
+    if name == "curl" and ("-I" in words or "--head" in words):
+        return "probes"
+    if name in {"nc", "ncat", "netcat"} and any(word.startswith("-") and "z" in word for word in words[1:]):
+        return "probes"
+    return "works"

@@ -1,0 +1,343 @@
+"""A shell command taken apart by a grammar (tree-sitter-bash): its simple commands, and how their failures travel.
+
+Only the shape is read; nothing is run, and what the shape cannot tell (a word made at run time) stays ``UNKNOWN``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from referee.scoring.shell_words import UNKNOWN, Mode, Step, literal, nested_shell, text_of
+
+#: Longer commands are not taken apart, bytes.
+MAX_BYTES = 65_536
+_MAX_NESTING = 8
+_SEQUENCES = {"program", "compound_statement", "subshell", "do_group", "else_clause", "elif_clause", "case_item"}
+_STATEMENTS = {
+    "command",
+    "list",
+    "pipeline",
+    "redirected_statement",
+    "negated_command",
+    "test_command",
+    "if_statement",
+    "while_statement",
+    "for_statement",
+    "c_style_for_statement",
+    "case_statement",
+    "compound_statement",
+    "subshell",
+    "function_definition",
+    "variable_assignment",
+    "variable_assignments",
+    "declaration_command",
+    "unset_command",
+}
+
+
+@dataclass
+class Script:
+    """A command taken apart. ``traps`` holds ways in which a failure would be lost, by name, in order of finding."""
+
+    steps: list[Step] = field(default_factory=list)
+    traps: list[str] = field(default_factory=list)
+    parsed: bool = True
+
+    def trap(self, name: str) -> None:
+        """Note a way in which a failure would be lost, once."""
+        if name not in self.traps:
+            self.traps.append(name)
+
+
+Judge = Callable[[Step], str]
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def take_apart(command: str, role: Judge) -> Script:
+    """Read ``command``.
+
+    Args:
+        command: shell text.
+        role: says what a step is: ``works`` for one whose failure matters, ``says`` for one that cannot fail,
+            ``fails`` for one that always does, ``keeps`` for one that hands on the status before it, or any other word.
+    """
+    script = Script()
+    try:
+        _Reader(script, role).text(command, Mode(), 0)
+    except RecursionError:
+        script.parsed = False
+    return script
+
+
+class _Reader:
+    def __init__(self, script: Script, role: Judge) -> None:
+        self.script = script
+        self.role = role
+        self.values: dict[str, str] = {}
+        self.functions: dict[str, Node] = {}
+        self.depth = 0
+        self.source = b""
+
+    def text(self, command: str, mode: Mode, depth: int) -> list[Step]:
+        """Read shell text; return the steps found in it."""
+        data = command.encode("utf-8", "replace")
+        if depth > _MAX_NESTING or len(data) > MAX_BYTES:
+            self.script.parsed = False
+            return []
+        root = _parser().parse(data).root_node
+        if root.has_error:
+            self.script.parsed = False
+            return []
+        self.depth, outer = depth, self.depth
+        begin = len(self.script.steps)
+        self.sequence(root, mode)
+        self.depth = outer
+        return self.script.steps[begin:]
+
+    def sequence(self, node: Node, mode: Mode) -> Mode:
+        """Statements one after the other: all but the last lose their status, unless ``set -e``."""
+        groups: list[list[Step]] = []
+        for statement, background in _statements(node):
+            steps = self.statement(statement, mode, background=background)
+            mode = _switched(steps, mode)
+            groups.append(steps)
+        if not mode.errexit:
+            self._masked_by_the_last(groups)
+        return mode
+
+    def _masked_by_the_last(self, groups: list[list[Step]]) -> None:
+        masked = False
+        for steps in reversed(groups):
+            roles = [self.role(step) for step in steps if not step.background]
+            if "works" in roles:
+                if masked:
+                    self.script.trap("masks_failure")
+                return
+            if roles and all(role == "says" for role in roles):
+                masked = True
+            elif "keeps" not in roles and roles:
+                # Something that can fail by itself (kill, cd): the status is its own, what came before is judged
+                # by its output alone.
+                return
+
+    def statement(self, node: Node, mode: Mode, *, background: bool = False) -> list[Step]:
+        """Read one statement; return its steps."""
+        begin = len(self.script.steps)
+        reader = getattr(self, f"_{node.type}", None)
+        if reader is not None:
+            reader(node, mode)
+        elif node.type in _SEQUENCES:
+            self.sequence(node, mode)
+        else:
+            for child in node.named_children:
+                if child.type in _STATEMENTS or child.type in _SEQUENCES:
+                    self.statement(child, mode)
+                else:
+                    self._substitutions(child, mode)
+        if background:
+            steps = self.script.steps
+            steps[begin:] = [replace(step, background=True) for step in steps[begin:]]
+        return self.script.steps[begin:]
+
+    def _list(self, node: Node, mode: Mode) -> None:
+        left, right = node.named_children[0], node.named_children[-1]
+        before = self.statement(left, mode)
+        after = self.statement(right, mode)
+        if any(child.type == "||" for child in node.children):
+            self._fallback(before, after)
+
+    def _fallback(self, before: list[Step], after: list[Step]) -> None:
+        works = any(self.role(step) == "works" for step in before)
+        if works and after and all(self.role(step) in {"says", "keeps"} for step in after):
+            self.script.trap("masks_failure")
+
+    def _pipeline(self, node: Node, mode: Mode) -> None:
+        parts = [self.statement(part, mode) for part in node.named_children if part.type != "comment"]
+        self._piped(parts, mode)
+
+    def _piped(self, parts: list[list[Step]], mode: Mode) -> None:
+        earlier = [step for part in parts[:-1] for step in part]
+        if not mode.pipefail and any(self.role(step) in {"works", "hides", "fails"} for step in earlier):
+            self.script.trap("pipe_without_pipefail")
+
+    def _negated_command(self, node: Node, mode: Mode) -> None:
+        begin = len(self.script.steps)
+        for child in node.named_children:
+            self.statement(child, mode)
+        in_condition = node.parent is not None and node.parent.type == "while_statement"
+        if not in_condition and len(self.script.steps) > begin:
+            self.script.trap("negates_failure")
+
+    def _test_command(self, node: Node, mode: Mode) -> None:
+        self._substitutions(node, mode)
+        self.script.steps.append(Step(("[",)))
+
+    def _if_statement(self, node: Node, mode: Mode) -> None:
+        branches: list[Step] = []
+        condition: list[Step] = []
+        for index, child in enumerate(node.children):
+            if child.is_named:
+                into = condition if node.field_name_for_child(index) == "condition" else branches
+                into += self.statement(child, mode)
+        works = any(self.role(step) == "works" for step in condition)
+        if works and not any(self.role(step) == "fails" for step in branches):
+            self.script.trap("masks_failure")
+
+    def _function_definition(self, node: Node, _mode: Mode) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.functions[self._word(name)] = body
+
+    def _variable_assignment(self, node: Node, mode: Mode) -> None:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and value is not None:
+            self.values[self._word(name)] = self._word(value)
+            self._substitutions(value, mode, lost=False)
+
+    def _declaration_command(self, node: Node, mode: Mode) -> None:
+        for child in node.named_children:
+            self.statement(child, mode)
+        self.script.steps.append(Step(("export",)))
+
+    def _redirected_statement(self, node: Node, mode: Mode) -> None:
+        body = node.child_by_field_name("body")
+        begin = len(self.script.steps)
+        redirects = [child for child in node.named_children if child.type.endswith("redirect")]
+        feeds = [text for redirect in redirects if (text := self._fed(redirect)) is not None]
+        writes = tuple(target for redirect in redirects if (target := self._target(redirect)))
+        if body is not None:
+            self._body(body, mode, feeds[-1] if feeds else None)
+        steps = self.script.steps
+        if writes:
+            steps[begin:] = [replace(step, writes=step.writes + writes) for step in steps[begin:]]
+        for redirect in redirects:
+            if redirect.type == "heredoc_redirect":
+                self._after_heredoc(redirect, steps[begin:], mode)
+
+    def _body(self, body: Node, mode: Mode, fed: str | None) -> None:
+        if body.type == "command":
+            self._command(body, mode, fed)
+        else:
+            self.statement(body, mode)
+
+    def _after_heredoc(self, redirect: Node, before: list[Step], mode: Mode) -> None:
+        """What stands on the line of ``<<EOF`` behind it belongs to the same statement."""
+        feeds = self._fed(redirect)
+        for child in redirect.named_children:
+            if child.type == "pipeline":
+                parts = [self._fed_statement(part, mode, feeds) for part in child.named_children]
+                self._piped([before, *parts], mode)
+        right = redirect.child_by_field_name("right")
+        if right is not None:
+            after = self.statement(right, mode)
+            if any(child.type == "||" for child in redirect.children):
+                self._fallback(before, after)
+
+    def _fed_statement(self, node: Node, mode: Mode, feeds: str | None) -> list[Step]:
+        begin = len(self.script.steps)
+        if node.type == "list" and node.named_children[0].type == "command":
+            self._command(node.named_children[0], mode, feeds)
+            after = self.statement(node.named_children[-1], mode)
+            if any(child.type == "||" for child in node.children):
+                self._fallback(self.script.steps[begin : len(self.script.steps) - len(after)], after)
+        elif node.type == "command":
+            self._command(node, mode, feeds)
+        else:
+            self.statement(node, mode)
+        return self.script.steps[begin:]
+
+    def _command(self, node: Node, mode: Mode, fed: str | None = None) -> None:
+        words: list[str] = []
+        inside: list[Step] = []
+        stdin = fed
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._substitutions(child, mode)
+            elif child.type == "herestring_redirect":
+                stdin = self._fed(child)
+            elif not child.type.endswith("redirect"):
+                words.append(self._word(child))
+                inside += self._substitutions(child, mode)
+        if not words:
+            return
+        step = Step(tuple(words), stdin=stdin)
+        if self.role(step) == "says" and any(self.role(one) == "works" for one in inside):
+            self.script.trap("masks_failure")
+        if words[0] in self.functions and self.depth < _MAX_NESTING:
+            self.depth += 1
+            self.statement(self.functions[words[0]], mode)
+            self.depth -= 1
+            return
+        inner = nested_shell(step)
+        if inner is None:
+            self.script.steps.append(step)
+            return
+        text, inner_mode = inner
+        self.text(text, mode if inner_mode is None else inner_mode, self.depth + 1)
+
+    def _word(self, node: Node) -> str:
+        return literal(node, self.values)
+
+    def _substitutions(self, node: Node, mode: Mode, *, lost: bool = True) -> list[Step]:
+        """Commands inside ``$(...)`` or ``<(...)`` of a word; where ``lost``, their status goes no further."""
+        begin = len(self.script.steps)
+        if node.type in {"command_substitution", "process_substitution"}:
+            self._substitution(node, mode, lost=lost)
+        else:
+            for child in node.named_children:
+                self._substitutions(child, mode, lost=lost)
+        return self.script.steps[begin:]
+
+    def _substitution(self, node: Node, mode: Mode, *, lost: bool) -> None:
+        begin = len(self.script.steps)
+        for child in node.named_children:
+            self.statement(child, mode)
+        steps = self.script.steps
+        if lost:
+            steps[begin:] = [replace(step, substituted=True) for step in steps[begin:]]
+
+    def _fed(self, redirect: Node) -> str | None:
+        if redirect.type == "herestring_redirect":
+            return self._word(redirect.named_children[-1]) if redirect.named_children else UNKNOWN
+        if redirect.type == "heredoc_redirect":
+            bodies = [child for child in redirect.named_children if child.type == "heredoc_body"]
+            return text_of(bodies[0]) if bodies else ""
+        return None
+
+    def _target(self, redirect: Node) -> str:
+        destination = redirect.child_by_field_name("destination")
+        if redirect.type != "file_redirect" or destination is None:
+            return ""
+        writes = any(child.type in {">", ">>", ">|", "&>", "&>>"} for child in redirect.children)
+        return self._word(destination) if writes else ""
+
+
+def _statements(node: Node) -> Iterator[tuple[Node, bool]]:
+    """The statements of a sequence, each with whether ``&`` sends it to the background."""
+    children = node.children
+    for index, child in enumerate(children):
+        if child.type in _STATEMENTS or child.type in _SEQUENCES:
+            following = children[index + 1].type if index + 1 < len(children) else ""
+            yield child, following == "&"
+
+
+def _switched(steps: list[Step], mode: Mode) -> Mode:
+    for step in steps:
+        if step.words[:1] == ("set",) and not step.substituted:
+            for index, word in enumerate(step.words[1:], start=1):
+                if word.startswith("-") and "e" in word:
+                    mode = replace(mode, errexit=True)
+                if word.startswith("+") and "e" in word:
+                    mode = replace(mode, errexit=False)
+                if word == "pipefail":
+                    mode = replace(mode, pipefail=step.words[index - 1].startswith("-"))
+    return mode

@@ -1,0 +1,120 @@
+"""Code handed to an interpreter on its command line: does it do anything that could fail to work?
+
+Python is read by its own grammar (``ast``); of JavaScript only the shortest forms of saying a constant are known.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+_SAYING = {"print", "exit", "quit", "str", "repr", "len", "sys.exit", "sys.stdout.write", "os._exit"}
+_VERSION_CALLS = {"version", "metadata.version", "importlib.metadata.version", "pkg_resources.get_distribution"}
+_VERSION_NAMES = {"__version__", "VERSION", "version", "__file__", "__name__", "__doc__", "__path__"}
+_MOCKS = {"mock", "unittest.mock", "responses", "moto", "fakeredis", "mongomock", "httpretty", "requests_mock", "vcr"}
+_HARMLESS = (
+    ast.Module,
+    ast.Expr,
+    ast.Constant,
+    ast.Name,
+    ast.Load,
+    ast.Store,
+    ast.JoinedStr,
+    ast.FormattedValue,
+    ast.Import,
+    ast.ImportFrom,
+    ast.alias,
+    ast.Assign,
+    ast.Assert,
+    ast.Pass,
+    ast.Tuple,
+    ast.List,
+    ast.keyword,
+    ast.BinOp,
+    ast.operator,
+)
+_NODE_SAYS = re.compile(
+    r"""\s*(?:console\.log|process\.stdout\.write)\(\s*(?:"[^"]*"|'[^']*'|`[^`$]*`|\d+)\s*\)\s*;?\s*"""
+    r"""|\s*(?:process\.exit\(0?\))?\s*;?\s*"""
+)
+_NODE_VERSION = re.compile(
+    r"""\s*(?:console\.log\()?\s*(?:require\([^()]*\)\.version|process\.versions?(?:\.\w+)?)\s*\)?\s*;?\s*"""
+)
+
+
+def python_role(code: str) -> str:
+    """``says`` (constants, imports), ``asks`` (a version), ``hides`` (swallows its own failure) or ``works``."""
+    tree = _parse(code)
+    if tree is None:
+        return "works"
+    if any(isinstance(node, ast.Try) and _swallows(node) for node in ast.walk(tree)):
+        return "hides"
+    kinds = {_kind(node) for node in ast.walk(tree)}
+    if "works" in kinds:
+        return "works"
+    return "asks" if "asks" in kinds else "says"
+
+
+def _kind(node: ast.AST) -> str:
+    if isinstance(node, ast.Call):
+        name = _dotted(node.func)
+        return "asks" if name in _VERSION_CALLS else "says" if name in _SAYING else "works"
+    if isinstance(node, ast.Attribute):
+        name = _dotted(node)
+        if node.attr in _VERSION_NAMES:
+            return "asks"
+        return "says" if name in _SAYING | {"sys.stdout", "importlib.metadata"} else "works"
+    return "says" if isinstance(node, _HARMLESS) else "works"
+
+
+def python_mocks(code: str) -> bool:
+    """Whether the code imports a library that stands in for the real thing."""
+    tree = _parse(code)
+    if tree is None:
+        return False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(alias.name in _MOCKS for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if module in _MOCKS or any(f"{module}.{alias.name}" in _MOCKS for alias in node.names):
+                return True
+    return False
+
+
+def node_role(code: str) -> str:
+    """``says`` for a constant, ``asks`` for a version, else ``works``."""
+    if _NODE_SAYS.fullmatch(code):
+        return "says"
+    return "asks" if _NODE_VERSION.fullmatch(code) else "works"
+
+
+def _parse(code: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _swallows(node: ast.Try) -> bool:
+    """An ``except`` for everything whose body raises nothing and ends with no failure."""
+    for handler in node.handlers:
+        everything = handler.type is None or _dotted(handler.type) in {"Exception", "BaseException"}
+        speaks_up = any(
+            isinstance(inner, ast.Raise)
+            or (isinstance(inner, ast.Call) and _dotted(inner.func) in {"sys.exit", "exit"})
+            for statement in handler.body
+            for inner in ast.walk(statement)
+        )
+        if everything and not speaks_up:
+            return True
+    return False
+
+
+def _dotted(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"

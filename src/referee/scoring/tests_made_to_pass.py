@@ -1,0 +1,87 @@
+"""Test runs that are told to pass: collect only, pass with no tests, leave tests out."""
+
+from __future__ import annotations
+
+#: Options that make a runner succeed without running its tests, whatever the runner.
+_ANY = {
+    *("--collect-only", "--co", "--passWithNoTests", "--pass-with-no-tests", "--listTests", "--list-tests", "--no-run"),
+    *("--exit-zero", "--suppress-no-test-exit-code", "-DskipTests", "-Dmaven.test.skip=true", "-DskipITs"),
+    *("--if-present", "--setup-only", "--setup-plan", "--dry-run", "--list"),
+}
+#: Options that leave tests out, by runner.
+_DESELECTS: dict[str, tuple[str, ...]] = {
+    "pytest": ("--deselect", "-k", "-m", "--ignore", "--ignore-glob"),
+    "py.test": ("--deselect", "-k", "-m", "--ignore", "--ignore-glob"),
+    "jest": ("-t", "--testNamePattern", "--testPathIgnorePatterns"),
+    "vitest": ("-t", "--testNamePattern", "--exclude"),
+    "mocha": ("-g", "--grep", "-f", "--fgrep", "-i", "--invert", "--ignore"),
+    "ctest": ("-N", "-E", "-R", "-LE"),
+    "cargo": ("--skip",),
+    "go": ("-run", "-skip", "-list"),
+    "gradle": ("-x", "--exclude-task"),
+    "gradlew": ("-x", "--exclude-task"),
+    "rspec": ("-e", "--example", "-t", "--tag"),
+    "phpunit": ("--filter", "--exclude-group"),
+}
+_RUNNERS = {
+    *(
+        *_DESELECTS,
+        "npm",
+        "pnpm",
+        "yarn",
+        "npx",
+        "mvn",
+        "mvnw",
+        "tox",
+        "nox",
+        "unittest",
+        "ava",
+        "tap",
+        "nose2",
+        "flake8",
+    ),
+    *("bun", "deno", "make", "pylint"),
+}
+_LAUNCHERS = {"npx", "uv", "poetry", "pipenv", "hatch", "coverage", "bundle", "yarn", "pnpm", "npm"}
+
+
+def made_to_pass(words: tuple[str, ...]) -> bool:
+    """Whether a test run's options make it succeed without running all of its tests."""
+    names = _runner_names(words)
+    if not names & _RUNNERS:
+        return False
+    options = words[1:]
+    if any(word.split("=", 1)[0] in _ANY or word in _ANY for word in options):
+        return True
+    for name in names:
+        left_out = _DESELECTS.get(name, ())
+        if any(_is(word, option) for word in _after(words, name) for option in left_out):
+            return True
+    return False
+
+
+def _runner_names(words: tuple[str, ...]) -> set[str]:
+    """The runner itself: the command, a module of ``python -m``, or what a launcher starts."""
+    if not words:
+        return set()
+    first = words[0].rsplit("/", 1)[-1]
+    names = {first}
+    if first.startswith("python") and "-m" in words[:-1]:
+        names.add(words[words.index("-m") + 1])
+    if first in _LAUNCHERS or first.startswith("python"):
+        names |= {word.rsplit("/", 1)[-1] for word in words[1:] if not word.startswith("-")} & set(_DESELECTS)
+    return names
+
+
+def _after(words: tuple[str, ...], runner: str) -> tuple[str, ...]:
+    for index, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] == runner:
+            return words[index + 1 :]
+    return ()
+
+
+def _is(word: str, option: str) -> bool:
+    if word == option or word.startswith(f"{option}="):
+        return True
+    glued = len(option) == 2 and option in {"-k", "-m"}  # noqa: PLR2004 — a short option, its value glued on
+    return glued and word.startswith(option) and not word.startswith("--")
