@@ -15,13 +15,16 @@ from collections.abc import Callable
 MAX_STRING = 1_048_576
 
 _PARAMETERS = r"[0-?]{0,256}[ -/]{0,16}"
+_C1 = re.compile(r"[\x80-\x9f]")
 _CSI = rf"(?:\x1b\[|\x9b){_PARAMETERS}"
 _ESC = r"\x1b[ -/]{0,16}"
 #: CSI (malformed: without its final), other escape sequence, lone C1 control.
 _SEQUENCE = re.compile(rf"{_CSI}[@-~]?|{_ESC}[0-~]?|[\x80-\x9f]")
 _UNFINISHED = re.compile(rf"{_CSI}|{_ESC}")
-_INTRODUCER = re.compile(r"[\x1b\x80-\x9f]")
 _OPENER = re.compile(r"\x1b([\]PX^_])|([\x90\x98\x9d\x9e\x9f])")
+# The same two for text without C1 controls: a fixed first character makes them several times as fast.
+_SEQUENCE_7BIT = re.compile(rf"\x1b(?:\[{_PARAMETERS}[@-~]?|[ -/]{{0,16}}[0-~]?)")
+_OPENER_7BIT = re.compile(r"\x1b([\]PX^_])")
 _C1_AS_7BIT = {"\x90": "P", "\x98": "X", "\x9d": "]", "\x9e": "^", "\x9f": "_"}
 #: What ends each control string. ESC and line ends stay in the text; the others belong to the string.
 _STRING_END = {
@@ -53,22 +56,25 @@ class SequenceFilter:
         """The text that is left of the next chunk; a sequence that has not ended yet waits for the next call."""
         data = self._carry + text
         self._carry = ""
-        if not self._string and _INTRODUCER.search(data) is None:
+        has_c1 = not data.isascii() and _C1.search(data) is not None
+        if not self._string and not has_c1 and "\x1b" not in data:
             return data
+        openers = _OPENER if has_c1 else _OPENER_7BIT
+        sequences = _SEQUENCE if has_c1 else _SEQUENCE_7BIT
         out: list[str] = []
         at = 0
         while at < len(data):
             if self._string:
                 at = self._skip_string(data, at)
                 continue
-            opener = _OPENER.search(data, at)
+            opener = openers.search(data, at)
             if opener is None:
                 cut = _unfinished_from(data, at)
-                out.append(self._remove(data[at:cut]))
+                out.append(self._remove(data[at:cut], sequences))
                 self._carry = data[cut:]
                 break
-            out.append(self._remove(data[at : opener.start()]))
-            self._string = opener[1] or _C1_AS_7BIT[opener[2]]
+            out.append(self._remove(data[at : opener.start()], sequences))
+            self._string = opener[1] or _C1_AS_7BIT[opener[0]]
             self._string_length = 0
             at = opener.end()
         return "".join(out)
@@ -85,11 +91,11 @@ class SequenceFilter:
         self._string_length += len(data) - at
         return len(data)
 
-    def _remove(self, text: str) -> str:
+    def _remove(self, text: str, sequences: re.Pattern[str]) -> str:
         keep = self._keep
         if keep is None:
-            return _SEQUENCE.sub("", text)
-        return _SEQUENCE.sub(lambda match: keep(match[0]), text)
+            return sequences.sub("", text)
+        return sequences.sub(lambda match: keep(match[0]), text)
 
 
 def _unfinished_from(data: str, start: int) -> int:

@@ -66,7 +66,8 @@ class Coverage:
 
     ``covered_bytes`` stand in both files; ``untimed_bytes`` lie in the raw file beyond the last timed event;
     ``missing_bytes`` are timed but not in the raw file; ``torn_bytes`` is the length of an unfinished last line.
-    ``events`` counts the whole lines but header and closing line. ``ended`` is the reason on the closing line, None when the recorder was cut short.
+    ``events`` counts the whole lines but header and closing line. ``ended`` is the reason on the closing line, None
+    when the recorder was cut short.
     """
 
     covered_bytes: int = 0

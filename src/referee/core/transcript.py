@@ -84,7 +84,8 @@ class PlainText:
 
     def _rows(self, whole: str) -> list[str]:
         """Whole rows, each ending with LF."""
-        if "\r" in whole:
+        whole = whole.replace("\r\n", "\n")
+        if "\r\n" in whole:
             whole = _RETURNS_BEFORE_END.sub("\n", whole)
         if "\r" not in whole and "\b" not in whole and self._fresh() and len(whole) <= BLOCK:
             return [whole]
