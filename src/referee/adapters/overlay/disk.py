@@ -1,0 +1,55 @@
+"""Watches what a machine has written: there is no quota on a directory, so its size is measured again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+
+_BLOCK = 512
+#: Measuring may take at most about a tenth of one core.
+_REST_FACTOR = 10.0
+_SHORTEST_REST = 0.5
+
+
+def written_bytes(directories: list[Path]) -> int:
+    """Allocated bytes below ``directories``; what cannot be looked into counts nothing."""
+    total = 0
+    pending: list[str] = [str(path) for path in directories]
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+    return total
+
+
+class DiskWatch:
+    """Measures in a thread of its own until stopped; ``exceeded`` stays true once the limit was reached."""
+
+    def __init__(self, directories: list[Path], limit: int) -> None:
+        self._directories = directories
+        self._limit = limit
+        self._stop = threading.Event()
+        self.exceeded = False
+        self.largest = 0
+        self._thread = threading.Thread(target=self._watch, name="overlay-disk-watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join(10)
+
+    def _watch(self) -> None:
+        rest = _SHORTEST_REST
+        while not self._stop.wait(rest):
+            begun = time.monotonic()
+            size = written_bytes(self._directories)
+            self.largest = max(self.largest, size)
+            self.exceeded = self.exceeded or size >= self._limit
+            rest = max(_SHORTEST_REST, (time.monotonic() - begun) * _REST_FACTOR)
