@@ -54,6 +54,23 @@ _CLASSIFIERS = {
     "License :: OSI Approved :: GNU Affero General Public License v3": "AGPL-3.0-only",
 }
 
+#: Names in full that stand in metadata where an SPDX identifier should: each means exactly one licence.
+_NAMES = {
+    "apache 2": "Apache-2.0",
+    "apache 2.0": "Apache-2.0",
+    "apache license 2.0": "Apache-2.0",
+    "apache license version 2.0": "Apache-2.0",
+    "apache software license 2.0": "Apache-2.0",
+    "bsd 2-clause license": "BSD-2-Clause",
+    "bsd 3-clause license": "BSD-3-Clause",
+    "isc license": "ISC",
+    "mit license": "MIT",
+    "mozilla public license 2.0": "MPL-2.0",
+    "the mit license": "MIT",
+}
+
+_SPDX_LINE = re.compile(r"^\W*SPDX-License-Identifier:\s*([^\n]*[^\s*/])", re.MULTILINE)
+
 #: For each licence, pieces of its text that must all stand in the file, and pieces that must not.
 _TEXTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Apache-2.0", ("apache license", "version 2.0, january 2004", "terms and conditions for use, reproduction"), ()),
@@ -103,9 +120,12 @@ _LONGEST_POINTER = 1024
 
 
 def spdx(expression: str | None) -> str | None:
-    """The SPDX expression in its canonical writing; None when it is none."""
+    """The SPDX expression in its canonical writing, or that of a name in full; None when it is neither."""
     if not expression or len(expression) > 200:  # noqa: PLR2004 — a whole licence text stands in some fields
         return None
+    named = _NAMES.get(" ".join(expression.lower().replace(",", " ").split()))
+    if named is not None:
+        return named
     try:
         return str(canonicalize_license_expression(expression))
     except InvalidLicenseExpression:
@@ -120,6 +140,9 @@ def licence_of_classifiers(classifiers: Iterable[str]) -> str | None:
 
 def licence_of_text(text: str) -> str | None:
     """The licence whose text this is; None when it is none of those known by their words, or more than one."""
+    identifiers = set(_SPDX_LINE.findall(text[:2000]))
+    if identifiers:
+        return spdx(identifiers.pop()) if len(identifiers) == 1 else None
     flat = " ".join(
         text.lower().replace("\u201c", '"').replace("\u201d", '"').replace("``", '"').replace("''", '"').split()
     )
