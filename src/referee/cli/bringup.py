@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from referee.cli.wiring import (
     make_workspace,
     open_stores,
 )
+from referee.core.records import AttemptEnded, Record
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, UsageError
 from referee.protocols import Agent, Sandbox
 from referee.runner.attempt import run_attempt
@@ -129,7 +131,7 @@ def measure(
         )
     finally:
         signal.signal(signal.SIGTERM, previous)
-    return describe(plan, judgements)
+    return describe(plan, judgements, stores.records.read())
 
 
 def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:
@@ -155,8 +157,9 @@ def _is_spec(spec: str) -> bool:
     return spec.startswith(("pypi:", "npm:")) or "://" in spec or (os.sep in spec and Path(spec).exists())
 
 
-def describe(plan: Plan, judgements: list[Judgement]) -> dict[str, Any]:
-    """The document of a series: one schema, one verdict, every attempt."""
+def describe(plan: Plan, judgements: Sequence[Judgement], records: Sequence[Record]) -> dict[str, Any]:
+    """The document of a series: one schema, one verdict (by these attempts alone), every attempt."""
+    ends = {record.run: record for record in records if isinstance(record, AttemptEnded)}
     return {
         "schema": SCHEMA,
         "subject": plan.subject.ref.name,
@@ -165,8 +168,13 @@ def describe(plan: Plan, judgements: list[Judgement]) -> dict[str, Any]:
         "verdict": verdict(judgements).value,
         "edition": plan.rules.edition,
         "environment": plan.environment.model_dump(mode="json"),
-        "attempts": [judgement.document() for judgement in judgements],
+        "attempts": [{**judgement.document(), **_seen(ends[judgement.run])} for judgement in judgements],
     }
+
+
+def _seen(end: AttemptEnded) -> dict[str, Any]:
+    facts = end.model_dump(mode="json", include={"recording", "quiet", "rerun", "phases", "machine"})
+    return {**facts, "files": {ref.name: ref.digest for ref in end.evidence}}
 
 
 def exit_code(document: dict[str, Any]) -> int:

@@ -103,13 +103,14 @@ def _docker(workspace: Workspace) -> Sandbox:
 def _overlay(workspace: Workspace) -> Sandbox:
     from referee.adapters.overlay.sandbox import OverlaySandbox, overlay_available  # noqa: PLC0415 — seldom needed
 
-    why_not = overlay_available()
+    state = workspace.root / "machines"
+    why_not = overlay_available(state)
     if why_not is not None:
         raise EngineUnavailable(
             f"no Docker Engine answers, and the overlay sandbox cannot work here: {why_not}",
             todo="install and start Docker Engine, then try again",
         )
-    return OverlaySandbox(state=workspace.root / "machines", workspace=workspace_id(workspace))
+    return OverlaySandbox(state)
 
 
 def workspace_id(workspace: Workspace) -> str:
