@@ -12,7 +12,7 @@ from functools import cache
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from referee.scoring.shell_words import UNKNOWN, Mode, Step, literal, nested_shell, text_of
+from referee.scoring.shell_words import LAST_STATUS, UNKNOWN, Mode, Step, literal, nested_shell, text_of
 
 #: Longer commands are not taken apart, bytes.
 MAX_BYTES = 65_536
@@ -200,7 +200,8 @@ class _Reader:
     def _variable_assignment(self, node: Node, mode: Mode) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and value is not None:
-            self.values[self._word(name)] = self._word(value)
+            written = self._word(value)
+            self.values[self._word(name)] = UNKNOWN if written == LAST_STATUS else written
             self._substitutions(value, mode, lost=False)
 
     def _declaration_command(self, node: Node, mode: Mode) -> None:
