@@ -1,0 +1,132 @@
+"""``referee board`` and ``referee verdict SUBJECT``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.site import facts_of
+from referee.cli.terminal import columns, out, plain
+from referee.cli.wiring import open_stores
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched
+from referee.publish import export, words
+from referee.publish.views import RunView, StandingView, SubjectView
+from referee.scoring import render
+from referee.scoring.verdicts import Verdict
+
+
+def board(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show the board of agents and the verdict on every subject."""
+    site = facts_of(open_stores(workspace), neutral=False).site()
+    if as_json:
+        typer.echo(json.dumps(export.board_document(site), ensure_ascii=False, indent=2))
+        return
+    console = out()
+    if not site.runs:
+        console.print("No attempt has been recorded here yet: `referee bringup run SUBJECT` makes one.", markup=False)
+        return
+    console.print(_standings(site.standings))
+    console.print()
+    console.print(_sets(site.standings))
+    console.print()
+    console.print(_verdicts(site.subjects))
+
+
+def verdict(
+    subject: Annotated[str, typer.Argument(help="A subject's name.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say the verdict on SUBJECT. Exit code: 0 runs (also with mocks), 4 could not or not yet verify, 5 unknown."""
+    site = facts_of(open_stores(workspace), neutral=False).site()
+    found = next((one for one in site.subjects if one.name == subject), None)
+    if found is None:
+        raise NothingMatched(
+            f"no attempt at a subject named {subject!r} is recorded here",
+            todo="`referee board` lists the subjects that were tried",
+        )
+    if as_json:
+        typer.echo(json.dumps(export.verdict_document(found), ensure_ascii=False, indent=2))
+    else:
+        _print_verdict(out(), found)
+    passed = found.verdict in {Verdict.RUNS, Verdict.RUNS_WITH_MOCKS}
+    raise typer.Exit(EXIT_PASS if passed else EXIT_COULD_NOT_VERIFY)
+
+
+def _standings(standings: tuple[StandingView, ...]) -> Table:
+    table = columns("rank>", "agent", "board score>", "subjects behind it>", "pass rate>", "attempts>", "invalid>")
+    for line in standings:
+        table.add_row(
+            "unranked" if line.rank is None else str(line.rank),
+            plain(f"{line.agent.label} {line.agent.version or ''}".strip()),
+            render.points(line.score),
+            f"{line.subjects_counted} of {len(line.sets)}",
+            render.percent_of(line.pass_rate),
+            str(line.attempts),
+            str(line.invalid),
+        )
+    return table
+
+
+def _sets(standings: tuple[StandingView, ...]) -> Table:
+    table = columns("agent", "subject", "totals", "median>", "spread>", "in the board score")
+    for line in standings:
+        for one in line.sets:
+            table.add_row(
+                plain(line.agent.label),
+                plain(one.subject),
+                ", ".join(render.number(total) for _, total in one.totals) or "none counted",
+                render.points(one.median),
+                render.spread_text(one.spread) if one.totals else "none",
+                one.excluded or "yes",
+            )
+    return table
+
+
+def _verdicts(subjects: tuple[SubjectView, ...]) -> Table:
+    table = columns("subject", "verdict", "decided by", "points>", "attempts>", "invalid>", "evidence")
+    for subject in subjects:
+        by = subject.by
+        table.add_row(
+            plain(subject.name),
+            _said(subject),
+            "no counted attempt" if by is None else by.run,
+            "no score" if by is None else render.points(by.total),
+            str(subject.counted),
+            str(subject.invalid),
+            _digest(by),
+        )
+    return table
+
+
+def _said(subject: SubjectView) -> Text:
+    styles = {"runs": "green", "runs_with_mocks": "yellow"}
+    said = Text(words.say(words.VERDICTS, subject.verdict), style=styles.get(subject.verdict, "bold"))
+    if subject.under_review:
+        said.append(" (under review)")
+    for label in subject.unstable:
+        said.append(f" (unstable: {words.visible(label)})")
+    return said
+
+
+def _digest(run: RunView | None) -> str:
+    return "none" if run is None or run.manifest is None else words.short(run.manifest.digest)
+
+
+def _print_verdict(console: Console, subject: SubjectView) -> None:
+    console.print(Text.assemble((words.visible(subject.name), "bold"), ": ", _said(subject)))
+    console.print(plain(f"  pin       {subject.pin}"), soft_wrap=True)
+    counted = words.count(subject.counted, "attempt")
+    console.print(plain(f"  attempts  {counted} counted, {subject.invalid} invalid"))
+    if subject.by is not None:
+        console.print(plain(f"  by run    {subject.by.run}, {render.points(subject.by.total)} points"))
+        if subject.by.manifest is not None:
+            console.print(plain(f"  evidence  {subject.by.manifest.digest}"), soft_wrap=True)
+        for objection in subject.by.objections:
+            console.print(plain(f"  not publishable: {objection}"), soft_wrap=True)

@@ -1,0 +1,40 @@
+"""``referee site build``: write the static pages of a workspace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.wiring import Stores, open_stores
+from referee.publish import pages
+from referee.publish.facts import Facts
+
+SCHEMA = "referee.site-build/1"
+
+app = typer.Typer(no_args_is_help=True, help="Static pages: they open from disk and request nothing from elsewhere.")
+
+
+@app.callback()
+def _group() -> None:
+    """Keep ``build`` a command of its own."""
+
+
+@app.command()
+def build(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Write the pages into the workspace's site/ and print the one to open."""
+    index = build_site(open_stores(workspace))
+    document = {"schema": SCHEMA, "index": str(index), "open": index.absolute().as_uri()}
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2) if as_json else str(index))
+
+
+def build_site(stores: Stores) -> Path:
+    """Write the pages of this workspace; return the page to open."""
+    return pages.build(facts_of(stores), stores.evidence, stores.workspace.site)
+
+
+def facts_of(stores: Stores, *, neutral: bool = True) -> Facts:
+    """What pages and terminals show of this workspace."""
+    return Facts(stores.records.read(), stores.evidence, neutral=neutral)

@@ -1,0 +1,191 @@
+"""From records and evidence to what is shown. Every figure is ``referee.scoring``'s, made from the same bytes that the
+pages link: nothing is counted twice, nothing is read from a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction, Record
+from referee.errors import NothingMatched, UsageError
+from referee.protocols import Evidence
+from referee.publish.attachments import Attachments
+from referee.publish.gate import objections
+from referee.publish.names import AgentNames
+from referee.publish.standings import entry, standings
+from referee.publish.views import DetailView, RowView, RunView, ScoreView, SiteView, SubjectView
+from referee.publish.words import ROWS
+from referee.scoring.attempts import Judgement, judge
+from referee.scoring.boards import spread, under_review
+from referee.scoring.bringup import Score
+from referee.scoring.corroboration import Corroboration
+from referee.scoring.verdicts import verdict
+
+#: Points that each row can give (methodology §6).
+OUT_OF = {"install": 30.0, "start": 30.0, "fixes": 20.0, "depth": 20.0}
+
+
+class Facts:
+    """What pages and terminals show of one workspace.
+
+    Args:
+        records: all its records.
+        evidence: the store behind them; a blob that is missing is shown as missing.
+        neutral: whether agents appear under neutral identities, as the methodology asks of public pages (§1).
+    """
+
+    def __init__(self, records: Sequence[Record], evidence: Evidence, *, neutral: bool = True) -> None:
+        planned = [record for record in records if isinstance(record, AttemptPlanned)]
+        self._planned = sorted(planned, key=lambda record: (record.at, record.run))
+        self._ends = {record.run: record for record in records if isinstance(record, AttemptEnded | AttemptFound)}
+        self._notes = [record for record in records if isinstance(record, Correction)]
+        self._names = AgentNames([record.lock.agent for record in self._planned], neutral=neutral)
+        self._pins = {record.lock.subject.name: record.lock.subject.pin for record in self._planned}
+        self._evidence = evidence
+
+    def find(self, name: str) -> AttemptPlanned:
+        """The run of that id, the only one whose id begins so, or the one planned ``last``.
+
+        Raises:
+            NothingMatched: there is none.
+            UsageError: several begin so.
+        """
+        if name == "last" and self._planned:
+            return self._planned[-1]
+        starts = (name, f"r-{name}")
+        found = [record for record in self._planned if record.run == name]
+        found = found or [record for record in self._planned if name and record.run.startswith(starts)]
+        if len(found) > 1:
+            ids = ", ".join(record.run for record in found[:5])
+            raise UsageError(f"{len(found)} runs begin with {name!r}: {ids}", todo="give more of the id")
+        if not found:
+            raise NothingMatched(f"there is no run {name!r} here", todo="`referee board` lists what was measured")
+        return found[0]
+
+    def site(self) -> SiteView:
+        """All runs, subjects and the board."""
+        runs = [self.run(record) for record in self._planned]
+        measured = [run for run in runs if run.current and run.state != "open"]
+        review = under_review([entry(run) for run in measured])
+        return SiteView(
+            subjects=tuple(
+                _subject(name, [run for run in runs if run.subject == name], self._evidence, under=name in review)
+                for name in sorted(self._pins)
+            ),
+            standings=tuple(standings(measured)),
+            runs=tuple(runs),
+        )
+
+    def run(self, planned: AttemptPlanned) -> RunView:
+        """One run, from its records and its judgement."""
+        lock, ended = planned.lock, self._ends.get(planned.run)
+        files = Attachments(ended, self._evidence)
+        judged, reason = _judged(planned, ended, files)
+        flagged = judged is not None and judged.flagged
+        valid = judged is not None and judged.valid
+        found = None if judged is None else judged.corroboration
+        invalid = None if valid or ended is None else reason or "no reason recorded"
+        return RunView(
+            run=planned.run,
+            state="open" if ended is None else "ended" if isinstance(ended, AttemptEnded) else "found",
+            current=lock.subject.pin == self._pins[lock.subject.name],
+            planned=planned,
+            ended=ended,
+            agent=self._names.view(lock.agent),
+            valid=valid,
+            reason=reason,
+            outcome=None if judged is None else judged.outcome,
+            total=None if judged is None else judged.total,
+            scores=() if judged is None else tuple(_score(one, lock.edition) for one in judged.by_edition.values()),
+            corroboration=None if found is None else found.status,
+            corroboration_why=() if found is None else _why(found),
+            flagged=flagged,
+            files=files.files(),
+            manifest=files.manifest(),
+            corrections=tuple(note for note in self._notes if note.run == planned.run),
+            objections=tuple(objections(planned, ended, invalid=invalid, flagged=flagged)),
+        )
+
+    def detail(self, run: RunView) -> DetailView:
+        """What the run's own page adds, read from its evidence."""
+        files = Attachments(run.ended, self._evidence)
+        report, rejected = files.report()
+        recorded = run.ended.report_rejected if isinstance(run.ended, AttemptEnded) else None
+        return DetailView(
+            report=report,
+            report_rejected=recorded or rejected,
+            steps=files.steps(),
+            log=files.log("transcript.txt"),
+            rerun_output=files.log("rerun.txt"),
+            instructions=files.instructions(),
+            packages=files.packages(),
+        )
+
+
+def _judged(
+    planned: AttemptPlanned, ended: AttemptEnded | AttemptFound | None, files: Attachments
+) -> tuple[Judgement | None, str | None]:
+    """The judgement and its reason; without the bytes that it needs there is none, and the reason says so."""
+    if ended is None:
+        return None, None
+    for name in ("report.json", "rerun.txt"):
+        if files.lost(name):
+            return None, f"it cannot be judged: the evidence file {name} is not in the store as it was recorded"
+    judged = judge(planned, ended, report_bytes=files.read("report.json"), rerun_output=files.read("rerun.txt"))
+    return judged, judged.reason or None
+
+
+def _why(found: Corroboration) -> tuple[str, ...]:
+    return (found.reason, *(flag.sentence for flag in found.flags if flag.sentence not in found.reason))
+
+
+def _score(score: Score, edition: int) -> ScoreView:
+    rows = tuple(RowView(ROWS[name], getattr(score.rows, name), OUT_OF[name]) for name in OUT_OF)
+    return ScoreView(score.edition, rows, score.total, score.outcome, counting=score.edition == edition)
+
+
+def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: bool) -> SubjectView:
+    current = [run for run in runs if run.current]
+    counted = [run for run in current if run.valid]
+    said = str(verdict(current))
+    last = current[-1]
+    pinned = Attachments(last.ended, evidence).subject()
+    facts, repository = pinned.get("facts", {}), pinned.get("repository", {})
+    return SubjectView(
+        name=name,
+        kind=last.planned.lock.subject.kind,
+        pin=last.planned.lock.subject.pin,
+        verdict=said,
+        by=_deciding(said, counted),
+        licence=_text(facts, "licence"),
+        summary=_text(pinned, "summary"),
+        repository=_text(repository, "url"),
+        runs=tuple(runs),
+        counted=len(counted),
+        invalid=sum(1 for run in current if not run.valid and run.state != "open"),
+        earlier=sum(1 for run in runs if not run.current),
+        under_review=under,
+        unstable=_unstable(counted),
+    )
+
+
+def _deciding(said: str, counted: Sequence[RunView]) -> RunView | None:
+    """The run that decided the verdict: the first that reached the best result; of failures the last."""
+    wanted = {"runs": "pass_full", "runs_with_mocks": "pass_mock"}.get(said)
+    if wanted is None:
+        return counted[-1] if counted else None
+    return next(run for run in counted if run.outcome == wanted)
+
+
+def _unstable(counted: Sequence[RunView]) -> tuple[str, ...]:
+    totals: dict[str, list[float]] = {}
+    for run in counted:
+        if run.total is not None:
+            totals.setdefault(run.agent.digest, []).append(run.total)
+    names = {run.agent.digest: run.agent.label for run in counted}
+    return tuple(names[digest] for digest, made in totals.items() if spread(made).unstable)
+
+
+def _text(table: object, key: str) -> str | None:
+    value = table.get(key) if isinstance(table, dict) else None
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,60 @@
+"""The board as it is shown: what ``scoring.boards`` computed, each figure beside the runs behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.publish.names import agent_key
+from referee.publish.views import RunView, SetView, StandingView
+from referee.scoring.boards import Entry, Row, board
+
+
+def entry(run: RunView) -> Entry:
+    """One attempt as the board needs it."""
+    return Entry(
+        agent=agent_key(run.planned.lock.agent),
+        subject=run.subject,
+        outcome=run.outcome,
+        total=run.total,
+    )
+
+
+def standings(runs: Sequence[RunView]) -> list[StandingView]:
+    """The lines of the board over these runs, best first, agents without a score at the bottom."""
+    rows = board([entry(run) for run in runs])
+    return [_standing(row, runs, rank=_rank(row, rows)) for row in rows]
+
+
+def _rank(row: Row, rows: Sequence[Row]) -> int | None:
+    """Equal scores share a rank; no score, no rank."""
+    if row.score is None:
+        return None
+    return 1 + sum(1 for other in rows if other.score is not None and other.score > row.score)
+
+
+def _standing(row: Row, runs: Sequence[RunView], *, rank: int | None) -> StandingView:
+    own = [run for run in runs if agent_key(run.planned.lock.agent) == row.agent]
+    sets = []
+    for subject, result in row.results.items():
+        counted = [run for run in own if run.subject == subject and run.valid and run.total is not None]
+        sets.append(
+            SetView(
+                subject=subject,
+                totals=tuple((run, run.total) for run in counted if run.total is not None),
+                median=result.middle if result.totals else None,
+                spread=result.spread.percent,
+                unstable=result.spread.unstable,
+                excluded=result.excluded,
+            )
+        )
+    return StandingView(
+        rank=rank,
+        agent=own[0].agent,
+        score=row.score,
+        subjects_counted=sum(1 for one in sets if one.excluded is None),
+        passed=row.passed,
+        attempts=row.counted,
+        invalid=row.invalid,
+        pass_rate=row.pass_rate,
+        sets=tuple(sets),
+    )

@@ -1,0 +1,191 @@
+"""What pages and terminals show, as plain values: every figure in them was computed by ``referee.scoring``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
+from referee.core.report import Report
+from referee.scoring.bringup import Outcome
+from referee.scoring.verdicts import AgentTier
+
+
+@dataclass(frozen=True)
+class AgentView:
+    """An agent as the page names it; ``digest`` leads to its exact configuration."""
+
+    label: str
+    digest: str
+    tier: str
+    version: str | None
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One row of a score: points of ``out_of``."""
+
+    label: str
+    points: float
+    out_of: float
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """One edition's score of a run; ``counting`` marks the edition under which the run was planned."""
+
+    edition: int
+    rows: tuple[RowView, ...]
+    total: float
+    outcome: str
+    counting: bool
+
+
+@dataclass(frozen=True)
+class FileView:
+    """One file of evidence. ``there`` is false when its bytes are not in the store."""
+
+    name: str
+    what: str
+    digest: str
+    bytes: int | None
+    there: bool
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step of the timeline. ``began`` and ``took`` are seconds since the attempt began, None where unknown."""
+
+    text: str
+    began: float | None = None
+    took: float | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class LogView:
+    """A log as the page shows it; ``left_out`` characters between head and tail stand only in the evidence."""
+
+    head: str
+    tail: str
+    left_out: int
+
+
+@dataclass(frozen=True)
+class PackageView:
+    """One package of the environment's manifest."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One attempt, from its records and its judgement.
+
+    ``state`` is ``ended``, ``found`` (its harness had died) or ``open`` (planned, no end recorded yet). ``current`` is
+    false for an attempt at another pin than the subject's latest: it is shown and enters nothing. ``outcome``,
+    ``scores`` and ``corroboration`` are empty where the attempt is no measurement.
+    """
+
+    run: str
+    state: str
+    current: bool
+    planned: AttemptPlanned
+    ended: AttemptEnded | AttemptFound | None
+    agent: AgentView
+    valid: bool
+    reason: str | None
+    outcome: Outcome | None
+    total: float | None
+    scores: tuple[ScoreView, ...]
+    corroboration: str | None
+    corroboration_why: tuple[str, ...]
+    flagged: bool
+    files: tuple[FileView, ...]
+    manifest: FileView | None
+    corrections: tuple[Correction, ...]
+    objections: tuple[str, ...]
+
+    @property
+    def subject(self) -> str:
+        """The subject's name."""
+        return self.planned.lock.subject.name
+
+    @property
+    def agent_tier(self) -> AgentTier:
+        """Whether the standard agent or a stronger one made it."""
+        return self.planned.lock.agent.tier
+
+    @property
+    def cause(self) -> str | None:
+        """What cut the attempt short, by the failure table; None when the agent came to its own end."""
+        return None if self.ended is None or self.ended.cause is None else self.ended.cause.value
+
+
+@dataclass(frozen=True)
+class DetailView:
+    """What the run's own page adds, read from its evidence."""
+
+    report: Report | None
+    report_rejected: str | None
+    steps: tuple[StepView, ...]
+    log: LogView | None
+    rerun_output: LogView | None
+    instructions: str | None
+    packages: tuple[PackageView, ...]
+
+
+@dataclass(frozen=True)
+class SubjectView:
+    """One subject: its verdict and every attempt that any agent made at it."""
+
+    name: str
+    kind: str
+    pin: str
+    verdict: str
+    by: RunView | None
+    licence: str | None
+    summary: str | None
+    repository: str | None
+    runs: tuple[RunView, ...]
+    counted: int
+    invalid: int
+    earlier: int
+    under_review: bool
+    unstable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SetView:
+    """All counted attempts of one agent at one subject. ``excluded`` says why the set is out of the board score."""
+
+    subject: str
+    totals: tuple[tuple[RunView, float], ...]
+    median: float | None
+    spread: float | None
+    unstable: bool
+    excluded: str | None
+
+
+@dataclass(frozen=True)
+class StandingView:
+    """One agent's line on the board."""
+
+    rank: int | None
+    agent: AgentView
+    score: float | None
+    subjects_counted: int
+    passed: int
+    attempts: int
+    invalid: int
+    pass_rate: float | None
+    sets: tuple[SetView, ...]
+
+
+@dataclass(frozen=True)
+class SiteView:
+    """Everything."""
+
+    subjects: tuple[SubjectView, ...]
+    standings: tuple[StandingView, ...]
+    runs: tuple[RunView, ...]

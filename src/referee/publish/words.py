@@ -1,0 +1,147 @@
+"""Words and figures as pages and terminals show them: pure formatting, no judgement (``scoring.render`` says scores).
+
+A value that is absent is shown as an absence in words, never as 0 or an empty cell.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from referee.scoring.render import number
+
+#: How each code of the rules is said (methodology §5, §6, §9).
+VERDICTS = {
+    "runs": "runs",
+    "runs_with_mocks": "runs with mocks",
+    "could_not_verify": "could not verify",
+    "not_yet_verified": "not yet verified",
+}
+OUTCOMES = {
+    "pass_full": "pass, verified for real",
+    "pass_mock": "pass, verified against mocks",
+    "fail": "fail",
+    "timeout": "timeout",
+}
+CORROBORATION = {
+    "corroborated": "corroborated",
+    "not_observed": "not observed",
+    "contradicted": "contradicted",
+}
+DEPTHS = {
+    "tier1_real": "verified for real",
+    "tier2_mock": "verified against mock services",
+    "tier3_none": "not verified",
+}
+ROWS = {
+    "install": "installed",
+    "start": "started, or tests passed",
+    "fixes": "error fixing",
+    "depth": "verification depth",
+}
+KINDS = {
+    "repository": "repository",
+    "package": "package",
+}
+
+_DASHES = "\u2012\u2013\u2014\u2015"
+_BETWEEN = re.compile(rf"\s*[{_DASHES}]+\s*|(?<=\S)\s+--?-?\s+(?=\S)")
+_PLAIN_SPACES = {"\n", "\t"}
+
+
+def say(table: dict[str, str], code: str) -> str:
+    """The words for ``code``; a code without words is shown as it is."""
+    return table.get(code, code)
+
+
+def undashed(text: str) -> str:
+    """Quoted text by the display rule: an author's dash becomes a comma, or a full stop at the end.
+
+    Methodology §11: words and order never change, and only the page changes: report, record and recording keep
+    the dash. A dash is U+2012 to U+2015, or one to three hyphens between spaces; a hyphen inside a word, an option
+    (``--version``) and a range of digits (``3-5``, typed with whatever dash) do not punctuate a sentence.
+    """
+    text = re.sub(rf"(?<=\d)[{_DASHES}](?=\d)", "-", text)
+    text = re.sub(rf"^\s*[{_DASHES}]+\s*", "", text)
+
+    def mark(match: re.Match[str]) -> str:
+        before, after = text[: match.start()].rstrip(), text[match.end() :]
+        if not after.strip():
+            return "" if before.endswith((".", "!", "?")) else "."
+        return " " if before.endswith((",", ".", ";", ":", "!", "?")) else ", "
+
+    return _BETWEEN.sub(mark, text)
+
+
+def visible(text: str) -> str:
+    """Text with every control and direction-changing character made visible as its escape.
+
+    Line feeds and tabs stay. A page or terminal that shows the result cannot be steered by it.
+    """
+    return "".join(character if _shows(character) else _escape(character) for character in text)
+
+
+def _shows(character: str) -> bool:
+    if character in _PLAIN_SPACES:
+        return True
+    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    if number <= 0xFF:  # noqa: PLR2004 — two hexadecimal digits hold it
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"  # noqa: PLR2004
+
+
+def seconds(value: float | None) -> str:
+    """A duration: ``0.42 s``, ``38.1 s``, ``12 min 5 s``, ``2 h 0 min 5 s``."""
+    if value is None:
+        return "not recorded"
+    if value < 60:  # noqa: PLR2004 — a minute
+        return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"  # noqa: PLR2004
+    whole = round(value)
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    head = f"{hours} h " if hours else ""
+    return f"{head}{minutes} min {left} s" if left or hours else f"{minutes} min"
+
+
+def size(value: int | None) -> str:
+    """A size in bytes, kB, MB or GB (powers of ten); None is an absence in words."""
+    if value is None:
+        return "not recorded"
+    amount = float(value)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 — powers of ten
+            return f"{value:,} {unit}".replace(",", "\u202f") if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def binary(value: int) -> str:
+    """A limit in MiB or GiB, exact where it is a whole number of them."""
+    gib = 1024**3
+    if value >= gib:
+        return f"{number(value / gib)} GiB"
+    return f"{number(value / 1024**2)} MiB"
+
+
+def money(value: float) -> str:
+    """US dollars, to the hundredth of a cent where it is that small."""
+    return f"{value:.2f} USD" if value == 0 or value >= 0.01 else f"{value:.4f} USD"  # noqa: PLR2004
+
+
+def short(digest: str) -> str:
+    """The last part of a digest, cut to twelve characters, for beside a number; the whole stands in the title."""
+    return digest.rsplit(":", 1)[-1][:12]
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """``1 attempt``, ``3 attempts``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def moment(at: str) -> str:
+    """A record's time (UTC, ISO 8601) to the second: ``2026-11-30 06:05:39``."""
+    return at[:19].replace("T", " ")
