@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator
 from json.encoder import encode_basestring
 
 from referee.core.timing import Event, Header, Playback
 
 _FLUSH_CHARACTERS = 262_144
+#: What JSON allows in a string but some readers take for a control or the end of a line.
+_LINE_ENDS_ELSEWHERE = re.compile(r"[\x80-\x9f\u2028\u2029]")
 
 
 def cast(raw: Iterable[bytes], timing: Iterable[bytes]) -> Iterator[bytes]:
@@ -64,4 +67,12 @@ def header_line(header: Header) -> bytes:
 def event_line(event: Event, text: str) -> str:
     """One line of the cast; the time is seconds with six decimals, made from whole microseconds."""
     seconds, micros = divmod(event.at, 1_000_000)
-    return f'[{seconds}.{micros:06d}, "{event.kind}", {encode_basestring(text)}]\n'
+    return f'[{seconds}.{micros:06d}, "{event.kind}", {quoted(text)}]\n'
+
+
+def quoted(text: str) -> str:
+    """``text`` as a JSON string on one line: as it is, but for what JSON demands, C1 controls and U+2028, U+2029."""
+    made = encode_basestring(text)
+    if made.isascii():
+        return made
+    return _LINE_ENDS_ELSEWHERE.sub(lambda match: f"\\u{ord(match[0]):04x}", made)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from json.encoder import encode_basestring
 from typing import Any
 
+from referee.core.cast import quoted
 from referee.core.sequences import SequenceFilter
 from referee.core.timing import MAX_COLUMNS, MAX_ROWS, clean_label, clean_term
 from referee.errors import Finding
@@ -82,7 +82,7 @@ def served_cast(lines: Iterable[bytes]) -> Iterator[bytes]:
         elif code == "m":
             data = clean_label(data)
         if data and code in ("o", "r", "m"):
-            yield f'[{time}, "{code}", {encode_basestring(data)}]\n'.encode("utf-8", "replace")
+            yield f'[{time}, "{code}", {quoted(data)}]\n'.encode("utf-8", "replace")
 
 
 class _Decimal(str):
@@ -120,7 +120,8 @@ def _header(value: Any) -> bytes:
 def _event(value: Any, number: int) -> tuple[str, str, str]:
     if isinstance(value, list) and len(value) == 3:  # noqa: PLR2004 — time, code, data
         time, code, data = value
-        if _TIME.fullmatch(str(time)) and isinstance(code, str) and isinstance(data, str):
+        timed = type(time) in (int, _Decimal) and _TIME.fullmatch(str(time))
+        if timed and isinstance(code, str) and isinstance(data, str):
             return str(time), code, data
     raise Finding(f"Line {number} of the cast is no event.")
 
