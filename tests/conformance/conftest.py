@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from referee.adapters.overlay.cgroups import make_cgroup, remove_cgroup
 from referee.adapters.overlay.sandbox import OverlaySandbox
 from referee.core.records import Limits
 from referee.protocols import Machine, MachineSpec, Sandbox, Session
@@ -33,7 +34,7 @@ class Candidate:
 
     ``recipe`` is Python source that binds ``sandbox`` to an equal sandbox in another process. ``traces`` names
     everything that still exists of a run on the host: processes, mounts, cgroups, containers, directories.
-    ``lacks`` names facts of this host that no machine of this sandbox can have ("apt-get", "npm").
+    ``lacks`` names facts of this host that no machine of this sandbox can have ("apt-get", "npm", "pids").
     """
 
     sandbox: Sandbox
@@ -49,7 +50,8 @@ def overlay_candidate(tmp_path_factory: pytest.TempPathFactory) -> Candidate:
     sandbox = OverlaySandbox(state)
     recipe = f"""
     from pathlib import Path
-    from referee.adapters.overlay.sandbox import OverlaySandbox
+    from referee.adapters.overlay.cgroups import make_cgroup, remove_cgroup
+from referee.adapters.overlay.sandbox import OverlaySandbox
     sandbox = OverlaySandbox(Path({str(state)!r}))
     """
 
@@ -65,7 +67,32 @@ def overlay_candidate(tmp_path_factory: pytest.TempPathFactory) -> Candidate:
 
     lacks = {name for name in ("apt-get", "npm") if shutil.which(name) is None}
     lacks |= {"apt-get"} if os.geteuid() else set()
+    if os.geteuid() == 0 and make_cgroup("conformance", LIMITS) is None:
+        lacks.add("pids")
+    remove_cgroup("conformance")
     return Candidate(sandbox, recipe, traces, frozenset(lacks))
+
+
+@pytest.fixture(scope="session")
+def docker_candidate() -> Iterator[Candidate]:
+    """Machines of the Docker Engine, made from the default environment image."""
+    import docker  # noqa: PLC0415 — only tests that ask for an engine pay for the import
+
+    from referee.adapters.docker.sandbox import DockerSandbox  # noqa: PLC0415
+
+    recipe = """
+    from referee.adapters.docker.sandbox import DockerSandbox
+    sandbox = DockerSandbox(workspace="conformance")
+    """
+    client = docker.from_env()
+
+    def traces(run: str) -> list[str]:
+        label: dict[str, str | list[str] | bool] = {"label": f"referee.run={run}"}
+        found = [f"container {container.id}" for container in client.containers.list(all=True, filters=label)]
+        return found + [f"volume {volume.id}" for volume in client.volumes.list(filters=label)]
+
+    yield Candidate(DockerSandbox(workspace="conformance"), recipe, traces)
+    client.close()
 
 
 @pytest.fixture(scope="session", params=SANDBOXES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import tarfile
 import time
@@ -306,7 +307,7 @@ def test_work_is_seen_nowhere_else(make: Make) -> None:
     assert f"/tmp/{mark}" in writable
     second = make()
     assert run(second, f"ls -d {' '.join(places)} 2>/dev/null")[1] == ""
-    assert not [place for place in places if Path(place).exists()]
+    assert not [place for place in places if os.path.exists(place)]  # noqa: PTH110 — a home may be closed to us
 
 
 def test_homes_and_engine_of_the_host_are_not_there(make: Make) -> None:
@@ -370,7 +371,7 @@ def test_package_tools_really_install(make: Make, candidate: object, tool: str) 
     script = {
         "apt-get": "apt-get update -q && apt-get install -y -q --no-install-recommends sl && test -x /usr/games/sl",
         "pip": "cd /work && python3 -m venv v && v/bin/pip install -q six==1.16.0 && v/bin/python -c 'import six'",
-        "npm": "cd /work && npm install --silent is-odd@3.0.1 && node -e 'process.exit(!require(\"is-odd\")(3))'",
+        "npm": "cd /work && npm install --silent is-odd@3.0.1 && node -e 'process.exit(require(\"is-odd\")(3)-1)'",
     }[tool]
     status, output = run(machine, script, timeout=280)
     assert status == 0, output[-3000:]

@@ -122,7 +122,8 @@ def _make_split(machine: str, limits: Limits) -> Cgroup | None:
         if not (parent / "cgroup.procs").exists():
             continue
         path = parent / (_PREFIX + machine)
-        path.mkdir()
+        # Controllers may be mounted together under several names.
+        path.mkdir(exist_ok=True)
         paths[controller] = path
         for name, value in values:
             if name.startswith("memory.memsw") and not (path / name).exists():

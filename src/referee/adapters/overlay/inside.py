@@ -100,6 +100,9 @@ def _mount_root(config: dict[str, Any]) -> None:
     os.chdir(config["directory"])
     root = f"{config['directory']}/root"
     for layer in config["layers"]:
+        if not layer["lower"]:
+            _bind(layer["upper"], root)
+            continue
         options = f"lowerdir={layer['lower']},upperdir={layer['upper']},workdir={layer['work']}"
         options += ",userxattr" if config["rootless"] else ""
         target = root + layer["at"].rstrip("/")

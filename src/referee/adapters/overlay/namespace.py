@@ -22,7 +22,10 @@ from referee.errors import MachineFault
 _START_SECONDS = 30.0
 _ANSWER_SECONDS = 30.0
 _DEATH_SECONDS = 60.0
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[2]); from referee.adapters.overlay.inside import main; main()"
+_INHERITED = {"LANG": "C.UTF-8"}
+#: What this Python itself may need to start.
+_KEPT = ("LD_LIBRARY_PATH", "PYTHONHOME")
+_PROGRAM = "import sys; sys.path.append(sys.argv[2]); from referee.adapters.overlay.inside import main; main()"
 
 
 class Namespace:
@@ -42,7 +45,7 @@ class Namespace:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env={"LANG": "C.UTF-8"},
+                env=_INHERITED | {name: os.environ[name] for name in _KEPT if name in os.environ},
                 cwd="/",
             )
         self._first = -1
@@ -111,7 +114,7 @@ class Namespace:
         count = 0
         with contextlib.suppress(MachineFault, OSError):
             if self.alive() and self._first >= 0:
-                count = int(self.ask({"op": "count"}, seconds=2.0)[0]["processes"])
+                count = int(self.ask({"op": "count"}, seconds=5.0)[0]["processes"])
         if self._first >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)

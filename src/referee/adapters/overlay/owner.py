@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -53,6 +54,10 @@ def owner_file(state: Path, machine: str) -> Path:
 def read_owners(state: Path) -> list[Owner]:
     """The owners of all machines that stand in ``state``; a file that cannot be read counts as a dead owner's."""
     owners: list[Owner] = []
+    for part in state.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > LATE_SECONDS:
+                part.unlink()
     for path in sorted(state.glob("*.json")):
         try:
             owners.append(Owner(**json.loads(path.read_text())))
@@ -85,15 +90,15 @@ def process_start(pid: int) -> int | None:
 def members(directory: Path) -> set[int]:
     """The live processes whose root is the machine in ``directory``, or that are in its control groups."""
     found = cgroups.members(directory.name)
-    mark = f"workdir={directory.name}.work"
+    marks = (f"workdir={directory.name}.work", f"/{directory.name}/upper-0 ")
     for path in Path("/proc").iterdir():
         if not path.name.isdigit():
             continue
         try:
-            first = (path / "mountinfo").read_text(errors="replace").partition("\n")[0]
+            mounts = (path / "mountinfo").read_text(errors="replace")
         except OSError:
             continue
-        if mark in first:
+        if any(mark in mounts for mark in marks):
             found.add(int(path.name))
     return {pid for pid in found if process_start(pid) is not None}
 
