@@ -20,6 +20,7 @@ import docker
 from referee.adapters.docker.apt import SUITE, AptMirror, host_mirror
 from referee.adapters.docker.debian_base import base_image
 from referee.adapters.docker.engine import ENGINE_ERRORS, inspect_image, labels_of, open_archive
+from referee.adapters.docker.owner import OWNER_LABEL, ROLE_LABEL, this_process
 from referee.core.canonical import digest_of, digest_of_bytes
 from referee.errors import EnvironmentUnavailable, UsageError
 
@@ -78,7 +79,8 @@ def inspect(client: docker.APIClient, tag: str, *, variant: str, base: str = "")
 
 def read_manifest(client: docker.APIClient, image: str) -> bytes | None:
     """The package manifest of an image, read without starting it; None when it has none."""
-    container = client.create_container(image, command=["/bin/true"], labels={"referee.reading": "manifest"})["Id"]
+    labels = {OWNER_LABEL: this_process(), ROLE_LABEL: "reader"}
+    container = client.create_container(image, command=["/bin/true"], labels=labels)["Id"]
     try:
         opened = open_archive(client, container, MANIFEST)
         if opened is None:
