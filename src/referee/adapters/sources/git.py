@@ -116,7 +116,8 @@ def gitlinks(tree: Path) -> dict[str, str]:
 
 def _refused(outcome: Outcome) -> bool:
     said = outcome.stderr.lower()
-    return "not our ref" in said or "unadvertised object" in said or "couldn't find remote ref" in said
+    refusals = ("not our ref", "unadvertised object", "couldn't find remote ref", "does not support shallow")
+    return any(refusal in said for refusal in refusals)
 
 
 def _must(outcome: Outcome, url: str) -> None:
