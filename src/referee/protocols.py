@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 from referee.core.records import EnvironmentRef, EvidenceRef, Limits, QuietFacts, Record
 
@@ -176,9 +176,17 @@ class AgentStart:
 class Agent(Protocol):
     """What bring-up ranks."""
 
-    name: str
-    version: str
-    tier: str
+    @property
+    def name(self) -> str:
+        """Its name on boards."""
+
+    @property
+    def version(self) -> str:
+        """Its pinned version."""
+
+    @property
+    def tier(self) -> Literal["standard", "stronger"]:
+        """Whether it is the standard agent or a stronger one (methodology §9)."""
 
     def digest(self) -> str:
         """Tagged digest of the agent's code and configuration."""

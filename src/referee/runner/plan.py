@@ -59,7 +59,7 @@ class Plan:
             edition=self.rules.edition,
             subject=self.subject.ref,
             agent=AgentRef(
-                name=self.agent.name, version=self.agent.version, digest=self.agent_digest, tier=_tier(self.agent.tier)
+                name=self.agent.name, version=self.agent.version, digest=self.agent_digest, tier=self.agent.tier
             ),
             index=index,
             budget=BudgetRef(tier=self.budget.tier, seconds=self.budget.seconds, why=self.budget.why),
@@ -115,7 +115,3 @@ def make_plan(subject: PlannedSubject, *, source: Source, agent: Agent, sandbox:
 def new_run_id() -> str:
     """A fresh run id: ``r-`` and twelve characters that are easy to read aloud (60 random bits)."""
     return "r-" + "".join(secrets.choice(_ALPHABET) for _ in range(12))
-
-
-def _tier(name: str) -> Literal["standard", "stronger"]:
-    return "stronger" if name == "stronger" else "standard"

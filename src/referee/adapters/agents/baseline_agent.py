@@ -14,6 +14,7 @@ import tempfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from referee.core.canonical import digest_of
 from referee.errors import InternalError
@@ -33,7 +34,7 @@ class BaselineAgent:
     """
 
     name = "baseline"
-    tier = "standard"
+    tier: Literal["standard"] = "standard"
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache

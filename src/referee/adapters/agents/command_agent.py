@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from referee.core.canonical import digest_of
 from referee.errors import ConfigError
@@ -23,7 +24,7 @@ class CommandAgent:
     name: str
     version: str
     argv: tuple[str, ...]
-    tier: str = "standard"
+    tier: Literal["standard", "stronger"] = "standard"
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Path | None = None
 

@@ -46,7 +46,7 @@ class MachineLimits(_Section):
     cpus: float = Field(default=2.0, gt=0)
     pids: int = Field(default=1024, ge=16)
     disk_bytes: int = Field(default=20 * GIB, ge=64 * 1024**2)
-    nofile: int = Field(default=65_536, ge=256)
+    nofile: int = Field(default=4096, ge=256)
 
     def limits(self) -> Limits:
         """The limits as records keep them."""
