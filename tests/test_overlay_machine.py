@@ -23,8 +23,8 @@ from referee.protocols import MachineSpec
 LIMITS = Limits(memory_bytes=800_000_000, cpus=1.0, pids=100, disk_bytes=800_000_000, nofile=1024)
 
 
-def spec(run: str = "overlay-test", workspace: str = "here") -> MachineSpec:
-    return MachineSpec(run, workspace, time.time() + 600, LIMITS)
+def spec(run: str = "overlay-test") -> MachineSpec:
+    return MachineSpec(run, "here", time.time() + 600, LIMITS)
 
 
 def sh(machine: OverlayMachine, script: str) -> str:
@@ -64,7 +64,7 @@ def test_the_state_and_the_workspace_are_hidden_wherever_they_are(tmp_path: Path
     except PermissionError:
         pytest.skip("only root may put a state below /var/lib")
     (workspace / "secret.txt").write_text("secret")
-    machine = OverlaySandbox(state).create(spec(workspace=str(workspace)))
+    machine = OverlaySandbox(state, hidden=[workspace, workspace / "below"]).create(spec())
     try:
         assert sh(machine, f"ls -A {workspace} {state} | grep -v :") == ""
     finally:

@@ -110,7 +110,7 @@ def _overlay(workspace: Workspace) -> Sandbox:
             f"no Docker Engine answers, and the overlay sandbox cannot work here: {why_not}",
             todo="install and start Docker Engine, then try again",
         )
-    return OverlaySandbox(state)
+    return OverlaySandbox(state, hidden=[workspace.root])
 
 
 def workspace_id(workspace: Workspace) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 _SYSTEM = frozenset({"bin", "etc", "lib", "lib32", "lib64", "libx32", "libo32", "opt", "sbin", "usr", "var"})
@@ -44,7 +45,7 @@ _LOCAL_DEPTH = 5
 Layer = dict[str, str]
 
 
-def prepare_layers(directory: Path, *, rootless: bool, hide: list[Path]) -> list[Layer]:
+def prepare_layers(directory: Path, *, rootless: bool, hide: Sequence[Path]) -> list[Layer]:
     """Make the upper layers of a machine below ``directory``; what to mount, in order, outermost first.
 
     As root, one overlay covers ``/`` and each disk of the host at or below a system directory has its own. The
@@ -56,7 +57,8 @@ def prepare_layers(directory: Path, *, rootless: bool, hide: list[Path]) -> list
         rootless: whether an unprivileged user will mount them.
         hide: further host paths that must not be seen, e.g. the directory of the machines itself.
     """
-    hidden = {Path(name) for name in _HIDDEN} | {path.resolve() for path in hide}
+    wanted = {Path(name) for name in _HIDDEN} | {path.resolve() for path in hide}
+    hidden = {path for path in wanted if not wanted.intersection(path.parents)}
     plan = _Plan(directory, "user.overlay.opaque" if rootless else "trusted.overlay.opaque")
     if rootless:
         _show_piecewise(plan, hidden)

@@ -14,6 +14,7 @@ import resource
 import secrets
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,12 @@ class OverlaySandbox:
     Args:
         state: a directory of this sandbox alone, on a file system that can carry an overlay's upper layer (ext4,
             xfs, btrfs; not itself an overlay). It is made where missing.
+        hidden: host paths that no machine may see, such as the workspace; ``state`` is among them anyway.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, *, hidden: Sequence[Path] = ()) -> None:
         self._state = state
+        self._hidden = (state, *hidden)
 
     def environment(self) -> EnvironmentRef:
         """The host as a machine will see it.
@@ -100,8 +103,7 @@ class OverlaySandbox:
         directory.mkdir()
         (directory / "root").mkdir()
         rootless = _rootless()
-        workspace = [Path(spec.workspace)] if spec.workspace.startswith("/") else []
-        layers = prepare_layers(directory, rootless=rootless, hide=[self._state, *workspace])
+        layers = prepare_layers(directory, rootless=rootless, hide=self._hidden)
         cgroup = None if rootless else make_cgroup(name, spec.limits)
         return OverlayMachine(
             state=self._state.resolve(),
