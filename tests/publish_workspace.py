@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,6 +92,8 @@ class Try:
     pin: str = "pypi:square==1.2.0 sha256:" + "ab" * 32
     complete: bool = True
     end: str = "ended"
+    harness: str = "0.1.0"
+    cast: bytes | None = None
 
 
 TRIES = (
@@ -128,13 +133,10 @@ class Written:
         self.root = root
         self.records = RecordFiles(root / "records")
         self.evidence = LocalEvidence(root / "evidence")
-        self._spool = root / "spool"
         self._minute = 0
 
     def write(self, tries: tuple[Try, ...] = TRIES) -> None:
         """Append every attempt with its evidence."""
-        self._spool.mkdir(parents=True, exist_ok=True)
-        self._recording = record_square(self._spool)
         for one in tries:
             self._attempt(one)
         if any(one.run == "r-0000000fail01" for one in tries):
@@ -146,7 +148,7 @@ class Written:
         return f"2026-11-30T{6 + self._minute // 60:02}:{self._minute % 60:02}:09.125Z"
 
     def _attempt(self, one: Try) -> None:
-        self.records.append(AttemptPlanned(run=one.run, at=self._at(), lock=_lock(one)))
+        self.records.append(AttemptPlanned(run=one.run, at=self._at(), lock=lock_of(one)))
         if one.end == "open":
             return
         evidence, digest = self._seal(one)
@@ -163,7 +165,7 @@ class Written:
                 )
             )
             return
-        _, facts = self._recording
+        _, facts = recording_of_square()
         rerun = None
         if (
             isinstance(one.report, dict)
@@ -200,11 +202,9 @@ class Written:
         )
 
     def _seal(self, one: Try) -> tuple[tuple[EvidenceRef, ...], str]:
-        directory, _ = self._recording
-        files: dict[str, bytes] = {
-            name: (directory / name).read_bytes()
-            for name in ("session.raw", "session.timing", "session.cast", "transcript.txt")
-        }
+        files = dict(recording_of_square()[0])
+        if one.cast is not None:
+            files["session.cast"] = one.cast
         if one.report is not None:
             files["report.json"] = one.report if isinstance(one.report, bytes) else json.dumps(one.report).encode()
             files["rerun.txt"] = one.printed
@@ -235,8 +235,9 @@ class Written:
         return refs, self.evidence.keep("manifest.json", manifest).digest
 
 
-def record_square(directory: Path) -> tuple[Path, RecordingFacts]:
-    """A real recording of a short command on a real terminal, title and clipboard strings included."""
+@functools.cache
+def recording_of_square() -> tuple[Mapping[str, bytes], RecordingFacts]:
+    """A real recording of a short command on a real terminal, title and clipboard strings included: files and facts."""
     script = """
         printf '\033]0;owned title\007\033]52;c;b3duZWQ=\007'
         printf '\033[1;32m$ pip install square\033[0m\r\n'; sleep 0.2
@@ -245,17 +246,20 @@ def record_square(directory: Path) -> tuple[Path, RecordingFacts]:
         printf '</script>\r\n'
     """
     session = HostPtySession(["/bin/sh", "-c", script], environment={"PATH": "/usr/bin:/bin"}, columns=80, rows=20)
-    try:
-        recorded = record(
-            session, directory=directory, columns=80, rows=20, caps=Caps(), deadline=time.monotonic() + 30
-        )
-    finally:
-        session.close()
-    derive(RecordingFiles.of(directory), directory)
-    return directory, recorded.facts()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        try:
+            recorded = record(
+                session, directory=directory, columns=80, rows=20, caps=Caps(), deadline=time.monotonic() + 30
+            )
+        finally:
+            session.close()
+        derive(RecordingFiles.of(directory), directory)
+        kept = ("session.raw", "session.timing", "session.cast", "transcript.txt")
+        return {name: (directory / name).read_bytes() for name in kept}, recorded.facts()
 
 
-def _lock(one: Try) -> Lock:
+def lock_of(one: Try) -> Lock:
     return Lock.model_validate(
         {
             "edition": one.edition,
@@ -286,6 +290,6 @@ def _lock(one: Try) -> Lock:
             },
             "instructions_digest": "instructions:sha256:" + "56" * 32,
             "mission_digest": "mission:sha256:" + "78" * 32,
-            "harness_version": "0.1.0",
+            "harness_version": one.harness,
         }
     )

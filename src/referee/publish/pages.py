@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from functools import partial
@@ -27,6 +28,9 @@ from referee.scoring import render
 
 HERE = Path(__file__).parent
 ASSETS = HERE / "assets"
+
+#: Subjects and runs give their names to files.
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 #: What a page may load: nothing but its own files. The player compiles WebAssembly that its script carries.
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
@@ -65,6 +69,7 @@ def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
 
 def _write_site(facts: Facts, evidence: Evidence, out: Path) -> None:
     site = facts.site()
+    _check_names(site)
     templates = _templates()
     _copy_assets(out / "assets")
     page = partial(_page, templates, out)
@@ -83,6 +88,12 @@ def _write_site(facts: Facts, evidence: Evidence, out: Path) -> None:
         for part in cast.parts if cast else ():
             _text(out / "runs" / run.run / f"cast-{part.number}.js", part.script())
     _link_evidence(site, evidence, out)
+
+
+def _check_names(site: SiteView) -> None:
+    for name in (*(subject.name for subject in site.subjects), *(run.run for run in site.runs)):
+        if not _NAME.fullmatch(name):
+            raise Finding(f"the records hold {name!r}, which is no name for a page", todo="run `referee verify`")
 
 
 def _put_in_place(fresh: Path, out: Path) -> None:

@@ -1,0 +1,407 @@
+"""The pages of a workspace in every state: what they say, what they link, and that nothing in them runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from referee.core.records import AttemptEnded
+from referee.errors import Finding, UsageError
+from referee.publish import pages
+from referee.publish.cast import serve
+from referee.publish.facts import Facts
+from tests.publish_workspace import HOSTILE, TRIES, Try, Written, report
+
+VOID = {"meta", "link", "img", "br", "input", "rect", "path", "hr"}
+
+
+class Page(HTMLParser):
+    """A page, read strictly enough to notice what is not closed; keeps its links, tags and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.links: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        assert len(given) == len(attrs), f"an attribute stands twice in <{tag}>"
+        self.links += [given[name] or "" for name in ("href", "src") if name in given]
+        if given.get("id"):
+            self.ids.append(given["id"] or "")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.words))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    written = Written(tmp_path_factory.mktemp("workspace"))
+    written.write()
+    build(written)
+    return written
+
+
+def build(written: Written, name: str = "site") -> Path:
+    pages.build(Facts(written.records.read(), written.evidence), written.evidence, written.root / name)
+    return written.root / name
+
+
+def read(written: Written, name: str) -> Page:
+    return Page((written.root / "site" / name).read_text(encoding="utf-8"))
+
+
+def document(written: Written, name: str) -> Any:
+    return json.loads((written.root / "site" / name).read_bytes())
+
+
+def test_every_page_is_well_formed_and_every_link_resolves(workspace: Written) -> None:
+    site = workspace.root / "site"
+    found = sorted(site.rglob("*.html"))
+    assert len(found) == 2 + len({one.subject for one in TRIES}) + len(TRIES)
+    for file in found:
+        page = Page(file.read_text(encoding="utf-8"))
+        assert len(page.ids) == len(set(page.ids))
+        assert sum(tag == "h1" for tag, _ in page.tags) == 1
+        assert sum(tag == "main" for tag, _ in page.tags) == 1
+        for link in page.links:
+            parts = urlsplit(link)
+            assert not parts.scheme, f"{file.name} links {link}"
+            assert not parts.netloc
+            target = file if not parts.path else (file.parent / unquote(parts.path)).resolve()
+            assert target.is_file(), f"{file.name} links {link}, which is not there"
+            assert target.is_relative_to(site)
+            if parts.fragment and target.suffix == ".html":
+                assert parts.fragment in Page(target.read_text(encoding="utf-8")).ids
+
+
+def test_every_page_forbids_what_it_does_not_need(workspace: Written) -> None:
+    for file in (workspace.root / "site").rglob("*.html"):
+        page = Page(file.read_text(encoding="utf-8"))
+        policy = next(given["content"] or "" for tag, given in page.tags if "Content-Security-Policy" in given.values())
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe-inline" not in policy
+        assert "http" not in policy
+        assert not any(name.startswith("on") or name == "style" for _, given in page.tags for name in given)
+        assert not any(tag == "style" for tag, _ in page.tags)
+        assert all(given.get("src") for tag, given in page.tags if tag == "script")
+
+
+def test_tables_have_captions_and_scoped_heads(workspace: Written) -> None:
+    for name in ("index.html", "board.html", "subjects/square.html", "runs/r-000000000pass.html"):
+        page = read(workspace, name)
+        tables = sum(tag == "table" for tag, _ in page.tags)
+        assert tables
+        assert sum(tag == "caption" for tag, _ in page.tags) == tables
+        assert all(given.get("scope") for tag, given in page.tags if tag == "th")
+
+
+def test_hostile_text_is_text(workspace: Written) -> None:
+    page = read(workspace, "runs/r-000000hostile.html")
+    assert sum(tag == "script" for tag, _ in page.tags) == 2
+    assert sum(tag == "img" for tag, _ in page.tags) == 0
+    raw = (workspace.root / "site/runs/r-000000hostile.html").read_bytes()
+    assert b"\x1b" not in raw
+    assert "\u202e".encode() not in raw
+    assert "{{7*7}}" in page.text
+    assert "49" not in re.findall(r"\b49\b", page.text)
+    assert page.text.count('document.title="owned"') >= 5
+    assert "\\x1b]0;owned\\x07\\u202e" in page.text
+    assert HOSTILE.split("\x1b", maxsplit=1)[0] in read(workspace, "runs/r-0000000fail01.html").text
+
+
+def test_the_cast_script_carries_text_only(workspace: Written) -> None:
+    script = (workspace.root / "site/runs/r-000000hostile/cast-1.js").read_text("ascii")
+    match = re.fullmatch(r'refereeCast\(1, ("(?:[^"\\]|\\.)*")\);\n', script)
+    assert match is not None
+    cast = json.loads(match[1])
+    assert "12 squared is 144" in cast
+    assert "owned" not in cast
+    assert "\\u001b]" not in cast
+
+
+@pytest.mark.parametrize(
+    ("subject", "verdict", "words"),
+    [
+        ("square", "runs", "runs"),
+        ("mailer", "runs_with_mocks", "runs with mocks"),
+        ("pygraphviz", "could_not_verify", "could not verify"),
+        ("slowbuild", "not_yet_verified", "not yet verified"),
+        ("segno", "not_yet_verified", "not yet verified"),
+    ],
+)
+def test_verdicts_are_said_in_words(workspace: Written, subject: str, verdict: str, words: str) -> None:
+    page = read(workspace, f"subjects/{subject}.html")
+    assert words in page.text
+    assert "broken" not in page.text.lower()
+    assert document(workspace, f"subjects/{subject}.json")["verdict"] == verdict
+
+
+def test_a_run_page_holds_all_that_a_result_needs(workspace: Written) -> None:
+    text = read(workspace, "runs/r-000000000pass.html").text
+    one = document(workspace, "runs/r-000000000pass/run.json")
+    assert one["schema"] == "referee.run/1"
+    for said in (
+        "93.33 of 100",
+        "pass, verified for real",
+        "pypi:square==1.2.0",
+        "standard, 1 h 30 min 0 s",
+        "referee-env:default",
+        "sha256:" + "12" * 32,
+        "sha256:" + "34" * 32,
+        "instructions:sha256:" + "56" * 32,
+        "Make it run. <i>Be honest.</i>",
+        "memory 4 GiB",
+        "apt-get install libgraphviz-dev",
+        "square printed 144 for 12, the quickstart works.",
+        "a security boundary",
+        "bash 5.2.15-2+b7",
+        "Nothing is recorded as masked",
+        one["evidence"],
+        *(file["digest"] for file in one["files"]),
+    ):
+        assert said in text, said
+    assert one["report"]["final_state"] == "square printed 144 for 12 — the quickstart works."
+
+
+def test_both_editions_are_shown_and_the_one_of_the_run_counts(workspace: Written) -> None:
+    one = document(workspace, "runs/r-0000contradic/run.json")
+    assert [(score["edition"], score["total"], score["counts"]) for score in one["scores"]] == [
+        (1, 100, False),
+        (2, 80, True),
+    ]
+    assert one["total"] == 80
+    text = read(workspace, "runs/r-0000contradic.html").text
+    assert "Contradicted: flagged for a person." in text
+    assert "contradicted and a person has not looked at it" in text
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("r-000000invalid", "Invalid: not counted. the recording reached its size cap"),
+        ("r-0000rejected1", "The report was rejected: the report's field 'started': Field required"),
+        ("r-0000000found1", "Invalid: not counted. the harness died during the attempt"),
+        ("r-00000000open1", "No end is recorded."),
+        ("r-00000overlay1", "Overlay: no security boundary, never publishable."),
+        ("r-00000overlay1", "its budget was 60 s; the published standard budget is 5400 s"),
+        ("r-000000timeout", "the time limit ended the agent's work"),
+    ],
+)
+def test_what_does_not_count_is_shown_with_its_reason(workspace: Written, run: str, said: str) -> None:
+    assert said in read(workspace, f"runs/{run}.html").text
+    assert run in (workspace.root / "site/subjects" / f"{_subject(run)}.html").read_text()
+
+
+def test_excluded_figures_stay_on_the_board_and_are_marked(workspace: Written) -> None:
+    text = read(workspace, "board.html").text
+    assert "the runs lie too far apart" in text
+    assert "the subject is under review" in text
+    board = document(workspace, "board.json")
+    assert [line["agent"]["label"] for line in board["standings"]] == ["Agent A", "baseline"]
+    own = next(line for line in board["standings"] if line["agent"]["label"] == "baseline")
+    sets = {one["subject"]: one for one in own["subjects"]}
+    assert sets["wobbly"]["excluded"]
+    assert len(sets["wobbly"]["totals"]) == 3
+    assert own["attempts_invalid"] == 3
+    assert own["subjects_counted"] < len(sets)
+
+
+def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write(
+        (
+            Try("r-1", "a", agent="null", cause=None, report=None),
+            Try("r-2", "a", agent="liar", printed=b"nothing of it", rerun_status=1),
+            Try("r-3", "b", agent="baseline"),
+        )
+    )
+    build(written)
+    board = document(written, "board.json")["standings"]
+    assert [(line["agent"]["label"], line["rank"]) for line in board] == [
+        ("baseline", 1),
+        ("liar", None),
+        ("null", None),
+    ]
+    page = read(written, "board.html").text
+    assert "unranked" in page
+    assert "no score" in page
+
+
+def test_agents_appear_under_neutral_identities(workspace: Written) -> None:
+    for file in (workspace.root / "site").rglob("*"):
+        if file.suffix in {".html", ".json"}:
+            assert b"acme-coder" not in file.read_bytes(), file
+    one = document(workspace, "runs/r-000000vendor1/run.json")
+    assert one["agent"] == "Agent A"
+    assert one["agent_digest"] == "agent:sha256:" + "ef" * 32
+
+
+def test_figures_and_raw_files_come_from_the_same_bytes(workspace: Written) -> None:
+    for record in workspace.records.read():
+        if not isinstance(record, AttemptEnded):
+            continue
+        page = workspace.root / "site/runs" / f"{record.run}.html"
+        links = [link for link in Page(page.read_text()).links if link.endswith(".bin")]
+        digests = {"sha256:" + hashlib.sha256((page.parent / link).read_bytes()).hexdigest() for link in links}
+        assert digests == {ref.digest for ref in record.evidence}
+
+
+def test_evidence_is_downloaded_never_shown(workspace: Written) -> None:
+    page = read(workspace, "runs/r-000000hostile.html")
+    linked = [given for tag, given in page.tags if tag == "a" and (given.get("href") or "").endswith(".bin")]
+    assert linked
+    assert all(given.get("download") for given in linked)
+
+
+def test_a_lost_blob_is_said_and_nothing_is_scored_from_it(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square"), Try("r-2", "square", report(final_state="Another."), index=2)))
+    lost = next(ref for ref in _ended(written, "r-1").evidence if ref.name == "report.json")
+    written.evidence.path(lost.digest).unlink()
+    build(written)
+    text = read(written, "runs/r-1.html").text
+    assert "missing from the store" in text
+    assert "it cannot be judged" in text
+    assert document(written, "runs/r-1/run.json")["total"] is None
+    assert document(written, "runs/r-2/run.json")["total"] == 100
+
+
+def test_changed_bytes_are_not_scored(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square"),))
+    ref = next(ref for ref in _ended(written, "r-1").evidence if ref.name == "report.json")
+    path = written.evidence.path(ref.digest)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"144", b"145"))
+    build(written)
+    assert document(written, "runs/r-1/run.json")["valid"] is False
+
+
+def test_an_attempt_at_an_earlier_pin_is_shown_and_enters_no_figure(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    failed = report(started=False, test_depth="tier3_none", verified_how="not verified")
+    written.write(
+        (Try("r-1", "square", pin="pypi:square==1.1.0"), Try("r-2", "square", failed, rerun_status=None, index=2))
+    )
+    build(written)
+    one = document(written, "subjects/square.json")
+    assert one["verdict"] == "not_yet_verified"
+    assert one["attempts_at_earlier_pins"] == 1
+    assert "earlier pin" in read(written, "subjects/square.html").text
+
+
+def test_an_empty_workspace_has_pages_too(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    build(written)
+    assert "No attempt has been recorded yet" in read(written, "index.html").text
+    assert "No attempt has been recorded yet" in read(written, "board.html").text
+
+
+def test_the_same_records_give_the_same_bytes_anywhere(workspace: Written) -> None:
+    program = (
+        "import sys, locale, contextlib\nfrom pathlib import Path\nfrom tests.publish_workspace import Written\n"
+        "from referee.publish import pages\nfrom referee.publish.facts import Facts\n"
+        "with contextlib.suppress(locale.Error):\n    locale.setlocale(locale.LC_ALL, '')\n"
+        "written = Written(Path(sys.argv[1]))\n"
+        "pages.build(Facts(written.records.read(), written.evidence), written.evidence, Path(sys.argv[2]))\n"
+    )
+    for zone, language, seed in (("Pacific/Kiritimati", "tr_TR.UTF-8", "1"), ("America/St_Johns", "C", "2")):
+        again = workspace.root / f"again-{seed}"
+        environment = {**os.environ, "TZ": zone, "LC_ALL": language, "PYTHONHASHSEED": seed}
+        argv = [sys.executable, "-c", program, str(workspace.root), str(again)]
+        subprocess.run(argv, check=True, env=environment, cwd=Path(__file__).parents[1])
+        assert _listing(again) == _listing(workspace.root / "site")
+
+
+def test_a_directory_that_is_no_site_is_left_alone(workspace: Written, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "to-mother.txt").write_text("dear mother")
+    with pytest.raises(UsageError, match="no built site"):
+        pages.build(Facts([], workspace.evidence), workspace.evidence, tmp_path / "letters")
+    assert (tmp_path / "letters" / "to-mother.txt").read_text() == "dear mother"
+
+
+def test_names_that_would_leave_the_site_are_refused(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "../../outside"),))
+    with pytest.raises(Finding, match="no name for a page"):
+        build(written)
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_long_recording_is_cut_between_events_and_nothing_is_lost() -> None:
+    header = b'{"version": 2, "width": 80, "height": 24}\n'
+    lines = [header, *(f'[{n}.5, "o", "line {n}\\r\\n"]\n'.encode() for n in range(100)), b'[100.0, "r", "100x30"]\n']
+    lines += [f'[{101 + n}.0, "o", "more {n}\\r\\n"]\n'.encode() for n in range(20)]
+    whole = serve(lines, part_characters=500)
+    assert whole.whole
+    assert len(whole.parts) > 3
+    texts: list[str] = []
+    for part in whole.parts:
+        first, *events = [json.loads(line) for line in part.text.splitlines()]
+        assert first["version"] == 2
+        assert events[0][0] == 0 or part.number == 1
+        texts += [event[2] for event in events]
+    assert [text for text in texts if text.startswith("line")] == [f"line {n}\r\n" for n in range(100)]
+    assert json.loads(whole.parts[-1].text.splitlines()[0])["width"] == 100
+    cut = serve(lines, part_characters=500, max_parts=2)
+    assert not cut.whole
+    assert cut.parts == whole.parts[:2]
+
+
+def test_a_recording_that_is_none_is_named_and_stops_no_build(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square", cast=b'{"version": 2, "width": 60000, "height": 60000}\n[0, "o", "x"]\n'),))
+    build(written)
+    assert "The recording cannot be shown here" in read(written, "runs/r-1.html").text
+
+
+def test_the_flow_picture_is_one_and_the_same() -> None:
+    docs = Path(__file__).parents[1] / "docs" / "flow.svg"
+    assert docs.read_bytes() == (pages.ASSETS / "flow.svg").read_bytes()
+
+
+def _subject(run: str) -> str:
+    return next(one.subject for one in TRIES if one.run == run)
+
+
+def _ended(written: Written, run: str) -> AttemptEnded:
+    return next(one for one in written.records.read() if isinstance(one, AttemptEnded) and one.run == run)
+
+
+def _listing(root: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(root.rglob("*"))
+        if file.is_file()
+    }
