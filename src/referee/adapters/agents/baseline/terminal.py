@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .payload.verify import ports_of
+
 _HEAD = 40_000
 _TAIL = 160_000
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
@@ -31,6 +33,7 @@ class Result:
     output: str
     seconds: float
     waiting: bool = False
+    ports: tuple[int, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -107,8 +110,12 @@ def run(
     env: Mapping[str, str],
     timeout: float,
     show: bool = True,
+    serving: bool = False,
 ) -> Result:
-    """Run a shell line with stdin closed, streaming its output; kill its whole group after ``timeout`` seconds."""
+    """Run a shell line with stdin closed, streaming its output; kill its whole group after ``timeout`` seconds.
+
+    ``serving``: a command that opens a port of its own and keeps it is stopped early, with ``ports`` set.
+    """
     if show:
         say(f"$ {command}")
     started = time.monotonic()
@@ -122,18 +129,23 @@ def run(
         start_new_session=True,
     )
     ends = _Ends()
-    code, waiting = _follow(process, ends, started + timeout, show=show)
-    if code is None and not waiting and show:
+    ports: list[int] = []
+    code, waiting = _follow(process, ends, started + timeout, show=show, ports=ports if serving else None)
+    if ports:
+        say(f"[it listens on port {ports[0]}: stopped for now]")
+    elif code is None and not waiting and show:
         say(f"[stopped after {timeout:.0f} s]")
-    return Result(command, code, ends.text(), time.monotonic() - started, waiting)
+    return Result(command, code, ends.text(), time.monotonic() - started, waiting, tuple(ports))
 
 
-def _follow(process: subprocess.Popen[bytes], ends: _Ends, until: float, *, show: bool) -> tuple[int | None, bool]:
+def _follow(
+    process: subprocess.Popen[bytes], ends: _Ends, until: float, *, show: bool, ports: list[int] | None
+) -> tuple[int | None, bool]:
     """Copy output until the end of the process; (status, waiting). Background children may keep the pipe open."""
     if process.stdout is None:  # pragma: no cover - a pipe was asked for
         return process.wait(), False
     stream = process.stdout
-    last = time.monotonic()
+    last = asked = time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         open_ = True
@@ -142,6 +154,13 @@ def _follow(process: subprocess.Popen[bytes], ends: _Ends, until: float, *, show
             if now >= until:
                 end_group(process)
                 return None, False
+            if ports is not None and now - asked > 1.5:  # noqa: PLR2004 — often enough to see a server
+                asked = now
+                found = ports_of(process.pid)
+                if found and now - last > 1.0:
+                    ports.extend(found)
+                    end_group(process)
+                    return None, False
             if open_ and selector.select(timeout=min(0.5, until - now)):
                 data = os.read(stream.fileno(), 65536)
                 open_ = bool(data)

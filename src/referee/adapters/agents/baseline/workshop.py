@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import debian, terminal, troubles
@@ -87,13 +88,25 @@ class Workshop:
         self.lasting[name] = value
 
     def run(
-        self, command: str, *, cwd: Path | None = None, timeout: float | None = None, show: bool = True
+        self,
+        command: str,
+        *,
+        cwd: Path | None = None,
+        timeout: float | None = None,
+        show: bool = True,
+        serving: bool = False,
     ) -> Result:
-        """Run a shell line; no fixing."""
+        """Run a shell line; no fixing. ``serving``: see ``terminal.run``."""
         limit = self.mission.slice(0.25) if timeout is None else max(1.0, min(timeout, self.mission.left()))
         return terminal.run(
-            command, cwd=cwd or self.project, env=self.environment(), timeout=limit, show=show
+            command, cwd=cwd or self.project, env=self.environment(), timeout=limit, show=show, serving=serving
         )
+
+    def as_user(self, command: str) -> str:
+        """The command, run as the ordinary user where something refused root."""
+        if not self.unprivileged or command.startswith("runuser "):
+            return command
+        return f"runuser -u runner -- env HOME=/home/runner bash -c {shlex.quote(command)}"
 
     def quietly(self, command: str, *, timeout: float = 120) -> Result:
         """Run a look-up whose output only we read; the command itself is shown."""
@@ -108,15 +121,23 @@ class Workshop:
         timeout: float | None = None,
         must: bool = True,
         good: Callable[[Result], bool] | None = None,
+        serving: bool = False,
+        example: bool = False,
     ) -> Result:
         """Run a shell line and work through what it meets, each remedy at most once.
 
         ``must``: a failure that no remedy explains is written down as an error that stays. ``good`` decides success
-        (default: status 0).
+        (default: status 0, or serving when that was asked). ``example``: it is run as the ordinary user once
+        something refused root.
         """
-        success = good or (lambda result: result.ok)
+        success = good or (lambda result: result.ok or bool(result.ports))
         open_errors: list[Trouble] = []
-        result = self.run(command, cwd=cwd, timeout=timeout)
+
+        def once(line: str) -> Result:
+            done = self.run(self.as_user(line) if example else line, cwd=cwd, timeout=timeout, serving=serving)
+            return replace(done, command=line)
+
+        result = once(command)
         for _ in range(FIXES):
             if success(result) or self.mission.left() < 5:
                 break
@@ -126,7 +147,7 @@ class Workshop:
             open_errors.append(trouble)
             say(f"# {trouble.what} -> {applied.how}")
             command = applied.command or command
-            result = self.run(command, cwd=cwd, timeout=timeout)
+            result = once(command)
             self._settle(open_errors, result, done=success(result))
         self._settle(open_errors, result, done=success(result))
         if must and not success(result):

@@ -1,0 +1,183 @@
+"""What a documented shell line is for, and whether it can be followed on this machine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+
+from .blocks import VERBS
+
+#: Runs another package manager's or platform's world.
+_ELSEWHERE = frozenset(
+    "brew choco scoop winget conda mamba docker docker-compose podman kubectl helm dnf yum pacman zypper apk emerge "
+    "pkg snap flatpak nix nix-env port systemctl service ssh scp heroku vercel netlify gcloud aws az open xdg-open "
+    "start code vim vi nano emacs less more man top htop watch exit sudoedit deactivate pyenv nvm asdf rbenv nix-shell "
+    "code-insiders bun bunx deno rustup rm bumpver twine gh volta fnm".split()
+)
+_PLACEHOLDER = re.compile(
+    r"<[A-Za-z][\w \-./|]*>|\bpath/to\b|/path\b|\bYOUR[_-]?\w*|\byour[-_]\w+|\.\.\.|…|\[options?\]|\[[A-Z_]+\]|"
+    r"\{\{?\w+\}?\}|\bxxx+\b|\bexample\.(com|org)\b|\buser@|\bhost:",
+)
+_LOCAL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d+))?(/[^\s'\"`)>\]]*)?")
+
+
+@dataclass
+class Command:
+    """One documented command line.
+
+    ``purpose``: install, own (the subject's program), run, probe (asks a local server), directory, skip.
+    """
+
+    line: str
+    purpose: str
+    order: int
+    title: str
+    installs: list[str] = field(default_factory=list)
+    expected: str = ""
+
+
+def lines_of(text: str) -> list[tuple[str, str]]:
+    """The commands of a shell block with what is shown to come out: (command, output)."""
+    raw = text.splitlines()
+    prompted = any(re.match(r"\s*(\$|%|❯|➜) \S", line) for line in raw)
+    found: list[tuple[str, str]] = []
+    current = ""
+    for line in raw:
+        stripped = line.strip()
+        if current:
+            current = f"{current}\n{re.sub(r'^> ?', '', stripped) if prompted else line}"
+        elif prompted:
+            match = re.match(r"\s*(?:\([\w.-]+\) ?)?(?:\$|%|❯|➜) (.*)", line)
+            if not match:
+                if found:
+                    found[-1] = (found[-1][0], found[-1][1] + line + "\n")
+                continue
+            current = match.group(1)
+        elif not stripped or stripped.startswith("#"):
+            continue
+        else:
+            current = re.sub(r"^> (?=\w)", "", stripped)
+        if _open(current):
+            continue
+        found.append((current.strip(), ""))
+        current = ""
+    return found
+
+
+def _open(line: str) -> bool:
+    if line.rstrip().endswith("\\"):
+        return True
+    here = re.search(r"<<-?\s*['\"]?(\w+)", line)
+    if here:
+        return not re.search(rf"^\s*{here.group(1)}\s*$", line, re.MULTILINE)
+    try:
+        shlex.split(line, comments=True)
+    except ValueError:
+        return line.count("\n") < 30  # noqa: PLR2004 — an apostrophe in a comment must not swallow a README
+    return False
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a line; empty when it is no shell."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return []
+
+
+def read_command(line: str, order: int, title: str, programs: frozenset[str], own: frozenset[str]) -> Command:
+    """Say what a line is for. ``own``: the names under which the subject is installed."""
+    line = re.sub(r"^sudo (-\w+ )*", "", re.sub(r"\s+#\s.*$", "", line)).strip()
+    words = words_of(line)
+    made = Command(line, "skip", order, title)
+    while words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0]):
+        words = words[1:]
+    if not words or (_PLACEHOLDER.search(line) and "git clone" not in line):
+        return made
+    head = words[0]
+    if installs := _installs(words):
+        made.purpose, made.installs = "install", [name for name in installs if _plain(name) not in own]
+        if installs and not made.installs and any("[" in name for name in installs):
+            made.installs = installs
+        return made
+    rewritten = rewrite(words, programs, own)
+    if rewritten:
+        made.line = rewritten
+        words, head = words_of(rewritten), words_of(rewritten)[0]
+    if head in {"curl", "http", "wget"}:
+        made.purpose = "probe" if _LOCAL.search(line) or re.search(r"(^|\s):\d{2,5}", line) else "skip"
+    elif head == "cd" and len(words) > 1:
+        made.purpose = "directory"
+    elif head in programs or (head in {"python", "python3", "py"} and "-m" in words[:3] and set(words[1:4]) & own):
+        made.purpose = "own"
+    elif head in _ELSEWHERE or (head == "git" and words[1:2] != ["init"]):
+        made.purpose = "skip"
+    elif head in VERBS or head.startswith("./"):
+        made.purpose = "run"
+    return made
+
+
+def _plain(name: str) -> str:
+    bare = name if not name.startswith("@") else name[1:]
+    prefix = "@" if name.startswith("@") else ""
+    return (prefix + re.split(r"[\[<>=!~@;]", bare)[0]).lower().replace("_", "-")
+
+
+def _installs(words: list[str]) -> list[str]:
+    """The names that an install line of pip, npm or apt installs."""
+    tools = [
+        (("pip", "install"), ("pip3", "install"), ("-m", "pip", "install"), ("uv", "add"), ("uv", "pip", "install"),
+         ("poetry", "add"), ("pipx", "install"), ("pdm", "add"), ("pipenv", "install"), ("uv", "tool", "install")),
+        (("npm", "install"), ("npm", "i"), ("npm", "add"), ("yarn", "add"), ("pnpm", "add"), ("pnpm", "install"),
+         ("yarn", "global", "add"), ("pnpm", "i"), ("bun", "add"), ("bun", "install")),
+        (("apt-get", "install"), ("apt", "install")),
+    ]  # fmt: skip
+    for kinds, mark in zip(tools, ("pip:", "npm:", "apt:"), strict=True):
+        for kind in kinds:
+            start = next((i for i in range(min(3, len(words))) if tuple(words[i : i + len(kind)]) == kind), None)
+            if start is None:
+                continue
+            rest = words[start + len(kind) :]
+            names = [w for w in rest if not w.startswith("-") and re.match(r"^@?[A-Za-z0-9]", w) and "://" not in w]
+            names = [w for w in names if not w.endswith((".txt", ".whl", ".gz", ".git")) and w not in {"&&", "."}]
+            return [mark + name if mark == "apt:" else name for name in names] or ["."]
+    return []
+
+
+def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> str:
+    """``npx NAME``, ``npm create NAME@latest -- …``, ``uvx NAME``, ``pipx run NAME`` -> the pinned, installed program."""
+    starts = (
+        ("npx",), ("npm", "exec"), ("pnpm", "dlx"), ("pnpm", "exec"), ("yarn", "dlx"), ("yarn",), ("pnpm",), ("bunx",),
+        ("uvx",), ("pipx", "run"), ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run"),
+    )  # fmt: skip
+    for start in starts:
+        if tuple(words[: len(start)]) != start:
+            continue
+        rest = words[len(start) :]
+        while rest and rest[0] in {"-y", "--yes", "--", "-p", "--no-install", "--no", "-q"}:
+            rest = rest[1:]
+        if not rest:
+            return ""
+        name = _plain(rest[0])
+        if name in programs:
+            return shlex.join([name, *rest[1:]])
+        if name in own and programs:
+            return shlex.join([sorted(programs, key=lambda p: (p not in name, len(p)))[0], *rest[1:]])
+        if start[0] in {"uv", "poetry", "pdm", "pipenv"} and rest[0] in {"python", "python3", "pytest"}:
+            return shlex.join(rest)
+    if words[0] in {"npm", "yarn", "pnpm", "bun"} and words[1:2] and words[1] in {"create", "init"} and words[2:]:
+        name = "create-" + _plain(words[2])
+        if name in programs:
+            return shlex.join([name, *[word for word in words[3:] if word != "--"]])
+    return ""
+
+
+def local_paths(text: str) -> list[tuple[int | None, str]]:
+    """The (port, path) of every documented local address, in order, each once."""
+    found: list[tuple[int | None, str]] = []
+    for match in _LOCAL.finditer(text):
+        entry = (int(match.group(1)) if match.group(1) else None, (match.group(2) or "/").rstrip(".,;:"))
+        if entry not in found and not _PLACEHOLDER.search(entry[1]):
+            found.append(entry)
+    return found

@@ -1,0 +1,273 @@
+"""Carries an ecosystem's plan out: tools, install, check, README, tests, server, proof, report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from . import debian, documents
+from .ecosystems import plans
+from .ecosystems.plan import Plan
+from .quickstart import Quickstart, place_payload, trivial, verify_line
+from .report import RETURNED_BYTES
+from .terminal import Result, say
+from .workshop import Workshop, failure_sentence
+
+#: Seconds that must be left for a proof to be worth beginning.
+_PROOF = 20
+#: A file of such a name that no decoder accepts is a failure; a text may be in a dialect of its own.
+_MUST_DECODE = frozenset(
+    ".png .jpg .jpeg .gif .bmp .webp .tif .tiff .pdf .wav .mp3 .mp4 .ogg .flac .svg .zip .xlsx .docx .sqlite .db".split()
+)
+
+
+def bring_up(shop: Workshop) -> None:
+    """Try the plans, the surest first, until one is verified."""
+    found = plans(shop)
+    if not found:
+        shop.draft.note("no manifest of an ecosystem that baseline knows was found")
+        return
+    for number, plan in enumerate(found[:3]):
+        say(f"# plan {number + 1}: {plan.ecosystem} (confidence {plan.confidence})")
+        carry_out(shop, plan)
+        if shop.draft.depth != "tier3_none" or (number == 0 and shop.draft.installed and plan.confidence >= 50):  # noqa: PLR2004
+            return
+
+
+def carry_out(shop: Workshop, plan: Plan) -> None:
+    """One plan, from its tools to its proof."""
+    document = documents.read_document(shop.mission.readme) if shop.mission.readme else documents.Document()
+    shop.prose = document.prose
+    shop.env.update(plan.environment)
+    for path in plan.paths:
+        full = path if path.startswith("/") else f"{shop.project}/{path}"
+        if full not in shop.paths:
+            shop.paths.insert(0, full)
+    for tool in plan.tools:
+        if not shop.need(tool.command, tool.packages):
+            shop.draft.note(f"the tool {tool.command} could not be installed")
+            return
+    if plan.prepare:
+        plan.prepare(shop)
+    if not install(shop, plan):
+        return
+    place_payload(shop)
+    quickstart = Quickstart(shop, plan, document)
+    follow_readme(shop, plan, quickstart)
+    if not good_enough(quickstart):
+        fall_back(shop, plan, quickstart)
+    conclude(shop, plan, quickstart)
+
+
+def install(shop: Workshop, plan: Plan) -> bool:
+    """The install steps and the check that they took."""
+    for line in plan.install:
+        result = shop.work(line, timeout=shop.mission.slice(0.4, least=300))
+        if not result.ok:
+            shop.draft.note(failure_sentence(line, result))
+            return False
+    if plan.check:
+        result = shop.work(plan.check, timeout=120)
+        if not result.ok:
+            shop.draft.note(f"the install ended with status 0, but {failure_sentence(plan.check, result)}")
+            return False
+    shop.draft.installed = True
+    what = shop.mission.package or shop.mission.name
+    version = f" {shop.mission.version}" if shop.mission.version else ""
+    shop.draft.note(f"{what}{version} was installed ({plan.ecosystem})")
+    return True
+
+
+def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
+    """What the README shows: its further installs, its examples, its commands."""
+    names = quickstart.documented_installs()
+    shop.documented |= {re.split(r"[\[<>=!~@]", name.removeprefix("apt:"))[0].lower() for name in names if name}
+    for extra in [name for name in names if name.startswith("apt:")][:4]:
+        debian.install(shop, extra.removeprefix("apt:"))
+    own = {name for name in names if "[" in name and name.split("[")[0].lower().replace("_", "-") in quickstart.own}
+    for name in sorted(own)[:2]:
+        if "python" in plan.languages and shop.mission.artifact:
+            shop.run(f".venv/bin/python -m pip install '{shop.mission.artifact}[{name.split('[')[1].rstrip(']')}]'")
+    for language in ("python", "javascript"):
+        if language in plan.languages:
+            quickstart.examples(language)
+    if "shell" in plan.languages:
+        quickstart.run_commands()
+
+
+def good_enough(quickstart: Quickstart) -> bool:
+    """Whether the README alone gave a real verification."""
+    tried = quickstart.tried
+    return bool(quickstart.steps) and (
+        (tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0
+    )
+
+
+def fall_back(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
+    """Where the README shows nothing that runs: servers, the project's tests, real uses of its programs."""
+    for server in plan.servers:
+        if quickstart.server(server.command, list(server.paths)):
+            return
+    for tests in plan.tests:
+        result = shop.work(tests.command, timeout=shop.mission.slice(tests.share, least=120), must=False)
+        passed = tests.passed(result.output)
+        if result.ok and passed:
+            shop.draft.note(f"{passed} tests of the project passed")
+            quickstart.steps.append({"kind": "tests", "line": tests.command, "seconds": 900})
+            quickstart.tried.commands += 1
+            return
+        shop.draft.note(f"tests: {failure_sentence(tests.command, result)}")
+    for line in plan.invocations:
+        quickstart.fresh()
+        result = shop.run(line, cwd=quickstart.cwd, timeout=60, serving=True)
+        if result.ports:
+            if quickstart.server(line, quickstart._paths("")):  # noqa: SLF001 — same room
+                return
+        elif result.ok and result.output.strip() and not trivial(line) and not _is_usage(result):
+            quickstart.steps.append({"kind": "command", "line": line})
+            quickstart.tried.commands += 1
+            return
+
+
+def _is_usage(result: Result) -> bool:
+    return bool(re.match(r"\s*(usage|options|help)\b", result.output, re.IGNORECASE)) or "Usage:" in result.output[:600]
+
+
+def conclude(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
+    """Prove it twice from a fresh shell, and say what was observed."""
+    tried = quickstart.tried
+    if tried.failed:
+        shop.draft.note(f"{len(tried.failed)} documented steps did not run, the first: {tried.failed[0]}")
+    if not good_enough(quickstart):
+        if not tried.failed:
+            shop.draft.note("nothing that the README shows could be run here")
+        return
+    if len(tried.failed) > max(3, tried.statements + 3 * tried.commands + 3 * tried.servers):
+        shop.draft.note("more documented statements failed than ran")
+        return
+    returned = prove(shop, quickstart)
+    if not returned:
+        return
+    shop.draft.started = True
+    shop.draft.depth = "tier1_real"
+    shop.draft.command = verify_line(shop)
+    shop.draft.returned = returned
+    parts = []
+    if tried.statements:
+        parts.append(f"{tried.statements} statements of the README's examples ran")
+    if tried.matched:
+        parts.append(f"{tried.matched} outputs were as documented")
+    if tried.commands:
+        parts.append(f"{tried.commands} documented commands or test runs succeeded")
+    if tried.servers:
+        parts.append(f"{tried.servers} requests to its server were answered with status 200")
+    shop.draft.note(", ".join(parts) + ", twice with the same result")
+
+
+def prove(shop: Workshop, quickstart: Quickstart) -> str:
+    """Run the verification from a fresh login shell until two runs agree; the lines on which they agree, or nothing."""
+    steps = quickstart.steps
+    for _ in range(6):
+        if shop.mission.left() < _PROOF or not steps:
+            return ""
+        quickstart.write(steps)
+        runs = [_from_fresh_shell(shop) for _ in range(2)]
+        bad = next((run for run in runs if not run.ok), None)
+        if bad is None:
+            lines = _mute(quickstart, steps, runs)
+            if lines is not None:
+                return lines
+            continue
+        if _decoders(shop, bad):
+            continue
+        steps = _without_failed(shop, quickstart, steps, bad)
+        quickstart.steps = steps
+        if not [step for step in steps if step["kind"] != "file"]:
+            shop.draft.note(f"the verification did not hold: {bad.last_lines(2)}")
+            return ""
+    return ""
+
+
+def _from_fresh_shell(shop: Workshop) -> Result:
+    line = f"env -i HOME=/root TERM=xterm bash -lc '{_trust()}{verify_line(shop)}'"
+    return shop.run(line, timeout=900)
+
+
+def _trust() -> str:
+    """Certificates and language as the machine announces them to every shell."""
+    import os  # noqa: PLC0415
+
+    kept = [name for name in os.environ if name.endswith(("_CERT", "_CA_CERTS", "CAINFO", "CERT_FILE", "CA_BUNDLE"))]
+    kept += [name for name in ("LANG", "LC_ALL") if name in os.environ]
+    return "".join(f"export {name}={os.environ[name]}; " for name in kept)
+
+
+def _mute(quickstart: Quickstart, steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
+    """The stable lines; None after muting steps whose output changed (they are then proved again)."""
+    first, second = (run.output.splitlines() for run in runs)
+    if first == second:
+        return "\n".join(line for line in first if line.strip()).encode()[:RETURNED_BYTES].decode(errors="ignore")
+    changed = False
+    current = -1
+    others = set(second)
+    for line in first:
+        if line.startswith(("$ ", "wrote ")):
+            heads = [i for i, step in enumerate(steps) if line.startswith(f"$ {(step.get('title') or step.get('line', ''))}"[:60])]
+            current = next((i for i in heads if i > current), current)
+        elif line not in others and current >= 0:
+            step = steps[current]
+            get = re.match(r"GET (\S+) ->", line)
+            if get and get.group(1) not in step.get("volatile", []):
+                step.setdefault("volatile", []).append(get.group(1))
+                changed = True
+            elif not get and not step.get("quiet"):
+                step["quiet"] = True
+                changed = True
+    if changed:
+        return None
+    stable = [line for line in first if line in others and line.strip()]
+    return "\n".join(stable).encode()[:RETURNED_BYTES].decode(errors="ignore")
+
+
+def _decoders(shop: Workshop, bad: Result) -> bool:
+    """Install the decoders that the verification lacks (ours, not the project's); True when there is something new."""
+    wanted = (
+        ("No module named 'PIL'|no decoder for images", "pillow"), ("directory: 'pdftotext'", "poppler-utils"),
+        ("directory: 'ffmpeg'", "ffmpeg"),
+    )  # fmt: skip
+    new = False
+    for pattern, package in wanted:
+        if not re.search(pattern, bad.output) or f"decoder:{package}" in shop.tried:
+            continue
+        shop.tried.add(f"decoder:{package}")
+        if package == "pillow":
+            line = "test -x /work/tools/bin/python || python3 -m venv /work/tools; /work/tools/bin/python -m pip install -q pillow"
+            new = shop.run(line, timeout=180).ok or new
+        else:
+            new = debian.install(shop, package) or new
+    return new
+
+
+def _without_failed(
+    shop: Workshop, quickstart: Quickstart, steps: list[dict[str, Any]], bad: Result
+) -> list[dict[str, Any]]:
+    """Drop the step that did not hold, named in the verifier's last words."""
+    said = next((line for line in bad.output.splitlines() if line.startswith("NOT verified:")), "")
+    for step in steps:
+        if step.get("line") and f"`{step['line']}`" in said:
+            return [other for other in steps if other is not step]
+    if "file that was made" in said:
+        broken = re.findall(r"^NOT decoded (.+?): ", bad.output, re.MULTILINE)
+        say(f"# not decodable: {', '.join(broken)}")
+        if any(Path(name).suffix.lower() in _MUST_DECODE for name in broken):
+            return []
+        quickstart.given += broken
+        shop.draft.note(f"made but not readable as what its name says: {', '.join(broken)[:120]}")
+        return steps
+    return [step for step in steps if step["kind"] not in {"server"}] if "GET" in said or "server" in said else steps[:-1]
+
+
+def readme_names(project: Path) -> list[str]:
+    """Names of files in the root of a tree (lower case)."""
+    return sorted(entry.name.lower() for entry in project.iterdir())

@@ -1,0 +1,269 @@
+// Runs the JavaScript examples of a README one after the other, statement by statement, in one global scope.
+//
+// Usage: node verify_snippets.mjs LIST.json [--trial OUT.json]. Same list, trial and status as verify_snippets.py.
+// Each statement is compiled on its own; what it declares becomes global, so that later examples build on earlier ones.
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import { createRequire } from 'node:module'
+import net from 'node:net'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import util from 'node:util'
+
+const here = path.dirname(new URL(import.meta.url).pathname)
+const acorn = createRequire(import.meta.url)('acorn')
+const AsyncFunction = (async () => {}).constructor
+const LIMIT = 1000 * Number(process.env.VERIFY_SNIPPET_SECONDS || 20)
+const words = process.argv.slice(2)
+const option = name => (words.includes(name) ? words[words.indexOf(name) + 1] : undefined)
+const trialFile = option('--trial')
+const listed = JSON.parse(fs.readFileSync(words[0], 'utf8'))
+const moved = Object.fromEntries((process.env.VERIFY_PORTS || '').split(',').filter(Boolean).map(p => p.split('=')))
+const require = createRequire(path.join(process.cwd(), 'example.js'))
+const write = text => fs.writeSync(1, text + '\n')
+const trials = {}
+let current = null
+let number = -1
+let quiet = false
+let printed = ''
+const servers = new Set()
+
+const listen = net.Server.prototype.listen
+net.Server.prototype.listen = function (...args) {
+  const first = args[0]
+  if (typeof first === 'object' && first && moved[first.port]) args[0] = { ...first, port: Number(moved[first.port]) }
+  else if (moved[first]) args[0] = Number(moved[first])
+  this.once('listening', () => servers.add(this))
+  return listen.apply(this, args)
+}
+
+const fail = (error, at = number) => {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : `thrown: ${util.inspect(error)}`
+  const kind = error && error.code ? error.code : error instanceof Error ? error.name : 'thrown'
+  if (current) current.failed[String(at)] = { kind: String(kind), text: text.slice(0, 500) }
+  write(((error && error.stack) || text).split('\n').slice(0, 12).join('\n').slice(0, 2500))
+}
+process.on('uncaughtException', error => fail(error))
+process.on('unhandledRejection', error => fail(error))
+
+const show = value => util.inspect(value, { depth: 4, breakLength: 100, maxArrayLength: 20, maxStringLength: 300 })
+for (const level of ['log', 'info', 'warn', 'error', 'debug', 'dir']) {
+  console[level] = (...args) => {
+    const text = level === 'dir' ? show(args[0]) : util.format(...args)
+    printed += text + '\n'
+    if (!quiet) write(text.slice(0, 2000))
+  }
+}
+
+const define = names => {
+  for (const [name, value] of Object.entries(names)) {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true })
+  }
+}
+const load = async spec => {
+  if (spec.startsWith('.')) return import(pathToFileURL(path.resolve(process.cwd(), spec)).href)
+  return import(spec)
+}
+const pick = (module, names, spec) => {
+  for (const name of names) {
+    if (name in module) continue
+    if (module.default && name in Object(module.default)) continue
+    throw new SyntaxError(`The requested module '${spec}' does not provide an export named '${name}'`)
+  }
+  return new Proxy(module, { get: (m, n) => (n in m ? m[n] : Object(m.default)[n]) })
+}
+
+const bound = pattern => {
+  if (!pattern) return []
+  if (pattern.type === 'Identifier') return [pattern.name]
+  if (pattern.type === 'ObjectPattern') return pattern.properties.flatMap(p => bound(p.value || p.argument))
+  if (pattern.type === 'ArrayPattern') return pattern.elements.flatMap(bound)
+  if (pattern.type === 'AssignmentPattern') return bound(pattern.left)
+  return bound(pattern.argument)
+}
+
+// A statement as code of its own: [code, whether it returns a value, names it declares].
+const compile = (source, node) => {
+  const text = source.slice(node.start, node.end)
+  switch (node.type) {
+    case 'ImportDeclaration': {
+      const spec = JSON.stringify(node.source.value)
+      const parts = [`const __m = await __load(${spec})`]
+      const names = []
+      for (const s of node.specifiers) {
+        names.push(s.local.name)
+        if (s.type === 'ImportDefaultSpecifier') parts.push(`const ${s.local.name} = 'default' in __m ? __m.default : __m`)
+        else if (s.type === 'ImportNamespaceSpecifier') parts.push(`const ${s.local.name} = __m`)
+        else {
+          const name = JSON.stringify(s.imported.name ?? s.imported.value)
+          parts.push(`const ${s.local.name} = __pick(__m, [${name}], ${spec})[${name}]`)
+        }
+      }
+      parts.push(`__define({${names.join(',')}})`)
+      return [parts.join(';'), false, names]
+    }
+    case 'VariableDeclaration': {
+      const names = node.declarations.flatMap(d => bound(d.id))
+      return [`${text}\n;__define({${names.join(',')}})`, false, names]
+    }
+    case 'FunctionDeclaration':
+    case 'ClassDeclaration':
+      return [`${text}\n;__define({${node.id.name}})`, false, [node.id.name]]
+    case 'ExportNamedDeclaration':
+      return node.declaration ? compile(source, node.declaration) : ['', false, []]
+    case 'ExportDefaultDeclaration':
+      return [`const __exported = (${source.slice(node.declaration.start, node.declaration.end)}\n);__define({__exported})`, false, []]
+    case 'ExpressionStatement':
+      return [`return (${source.slice(node.expression.start, node.expression.end)}\n)`, true, []]
+    default:
+      return [text, false, []]
+  }
+}
+
+const documented = (source, node, comments) => {
+  const line = source.slice(0, node.end).split('\n').length
+  for (const c of comments) {
+    const at = c.loc.start.line
+    const next = at === line + 1 && /^\s*(=>|->|→|outputs?:?|prints?:?|returns?:?)\s/i.test(c.value)
+    if (c.start >= node.end && (at === line || next)) {
+      return c.value.trim().replace(/^(=>|->|→|==+>?|>|outputs?:?|prints?:?|logs?:?|returns?:?)\s*/i, '').trim()
+    }
+  }
+  return ''
+}
+const same = (said, seen) => {
+  const flat = text => text.replace(/["`]/g, "'").replace(/\s+/g, '').replace(/;$/, '')
+  return seen.trim() !== '' && seen !== 'undefined' && (flat(said) === flat(seen) || flat(said) === `'${flat(seen)}'`)
+}
+const within = promise => {
+  let timer
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(Object.assign(new Error(`still running after ${LIMIT / 1000} s`), { code: 'Blocked' })), LIMIT)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+const calm = async () => {
+  for (let i = 0; i < 60; i++) {
+    await new Promise(resolve => setTimeout(resolve, 50))
+    const busy = process.getActiveResourcesInfo().filter(r => !/^(TTYWrap|PipeWrap|TCPServerWrap|TCPSERVERWRAP|Immediate|SignalWrap|FSEvent\w*|StatWatcher|MessagePort)/.test(r))
+    if (busy.length <= 0) return
+  }
+}
+
+const run = async (code) => {
+  const names = ['require', 'module', 'exports', '__filename', '__dirname', '__load', '__pick', '__define']
+  const module = { exports: {} }
+  const f = new AsyncFunction(...names, code)
+  return within(f(require, module, module.exports, path.join(process.cwd(), 'example.js'), process.cwd(), load, pick, define))
+}
+const supply = (error, given) => {
+  const missing = /^(\w+) is not defined$/.exec(error.message || '')
+  if (error.name === 'ReferenceError' && missing) return missing[1]
+  if (error.code === 'ENOENT' && error.path && !String(error.syscall).startsWith('spawn')) {
+    const name = path.relative(process.cwd(), path.resolve(error.path))
+    const made = spawnSync('python3', ['-c', 'import sys;sys.path.insert(0,sys.argv[1]);import verify_samples as s;sys.exit(0 if s.make(sys.argv[2]) else 1)', here, name])
+    if (made.status === 0) { given.push(name); return true }
+  }
+  return null
+}
+const imports = async name => {
+  const plain = listed.package[0] || ''
+  const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
+  const module = await load(plain).catch(() => null)
+  if (!module) return false
+  if (name.toLowerCase() === id.toLowerCase() || (id.toLowerCase() === 'lodash' && name === '_')) {
+    define({ [name]: 'default' in module ? module.default : module })
+    return true
+  }
+  const from = name in module ? module : Object(module.default)
+  if (name in from) { define({ [name]: from[name] }); return true }
+  return false
+}
+
+const ask = async (server, paths) => {
+  const at = server.address()
+  if (!at || typeof at !== 'object') return
+  for (const where of paths.length ? paths : ['/']) {
+    try {
+      const answer = await within(fetch(`http://127.0.0.1:${at.port}${where}`, { headers: { connection: 'close' } }))
+      const body = await answer.text()
+      if (/<title>(Index of|listing directory|Directory listing)/i.test(body)) continue
+      write(`GET ${where} -> ${answer.status} ${answer.headers.get('content-type') || ''} ${body.slice(0, 200).replace(/\s+/g, ' ')}`)
+      if (answer.ok && body.length) current.answered.push(where)
+    } catch (error) {
+      write(`GET ${where} -> ${error.message}`)
+    }
+  }
+}
+
+const routes = source => [...source.matchAll(/\.(?:get|route|all|use)\(\s*['"`](\/[^'"`*]*)['"`]/g)].map(m => m[1].replace(/:\w+\??/g, '7'))
+
+const example = async snippet => {
+  const comments = []
+  const source = snippet.text.replace(/^#!.*/, '')
+  let tree
+  try {
+    tree = acorn.parse(source, { ecmaVersion: 'latest', sourceType: 'module', allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true, allowHashBang: true, locations: true, onComment: comments })
+  } catch (error) {
+    current.failed['-1'] = { kind: 'SyntaxError', text: String(error.message) }
+    return
+  }
+  const order = tree.body.map((node, i) => [node, i])
+  order.sort((a, b) => (b[0].type === 'ImportDeclaration') - (a[0].type === 'ImportDeclaration') || (b[0].type === 'FunctionDeclaration') - (a[0].type === 'FunctionDeclaration') || a[1] - b[1])
+  for (const [node, i] of order) {
+    if ((snippet.skip || []).includes(i) || node.directive) continue
+    number = i
+    printed = ''
+    const [code, returns, names] = compile(source, node)
+    for (let tries = 0; tries < 6; tries++) {
+      try {
+        const value = await run(code)
+        if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
+        current.ran.push(i)
+        const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
+        if (returns && value !== undefined && !quiet) write(`${first}  ->  ${show(value).split('\n').slice(0, 8).join('\n').slice(0, 400)}`)
+        if (!returns && !quiet && names.length === 1 && node.type === 'VariableDeclaration') write(`${names[0]} = ${show(globalThis[names[0]]).split('\n')[0].slice(0, 200)}`)
+        const said = documented(source, node, comments)
+        const seen = [show(value), String(Object(value) === value ? '' : value), JSON.stringify(value) || '', printed]
+        if (names.length === 1) { const v = globalThis[names[0]]; seen.push(show(v), JSON.stringify(v) || '', String(Object(v) === v ? '' : v)) }
+        if (said && seen.some(text => same(said, text))) {
+          current.matched.push(i)
+          if (!quiet) write(`as documented: ${said.slice(0, 200)}`)
+        }
+        break
+      } catch (error) {
+        const more = error && supply(error, current.samples)
+        if (more === true || (more && (await imports(more)))) continue
+        fail(error, i)
+        break
+      }
+    }
+  }
+}
+
+for (const snippet of listed.snippets) {
+  if (snippet.drop) continue
+  quiet = Boolean(snippet.quiet)
+  current = trials[snippet.id] = { ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [] }
+  if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
+  write(`[example ${snippet.id}] ${snippet.title}`)
+  await example(snippet)
+  await calm()
+  if (servers.size) {
+    const paths = [...new Set([...routes(snippet.text), ...(listed.paths || [])])].slice(0, 5)
+    for (const server of servers) {
+      await ask(server, paths)
+      server.closeAllConnections?.()
+      await new Promise(resolve => { server.close(() => resolve()); setTimeout(resolve, 500) })
+    }
+    servers.clear()
+  }
+  current.done = true
+  const lost = (snippet.matched || []).filter(i => !current.matched.includes(i))
+  if (lost.length) current.failed.lost = { kind: 'Lost', text: `${lost.length} documented outputs no longer match` }
+  const unanswered = (snippet.answered || []).filter(p => !current.answered.includes(p))
+  if (unanswered.length) current.failed.mute = { kind: 'Mute', text: `no answer any more on ${unanswered}` }
+  write(`[example ${snippet.id}] ${current.ran.length} statements ran${current.matched.length ? `, ${current.matched.length} outputs as documented` : ''}`)
+}
+if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
+process.reallyExit(Object.values(trials).some(t => Object.keys(t.failed).length) ? 1 : 0)
