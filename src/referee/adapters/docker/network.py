@@ -25,7 +25,8 @@ CANDIDATES = tuple(f"172.31.{third}.0/24" for third in range(240, 256)) + tuple(
 #: The static program of the image by which a keeper and a machine's main process live; no agent can alter it.
 BUSYBOX = "/usr/local/lib/referee/busybox"
 TRUSTED_TOOLS = "/usr/local/lib/referee"
-SEALED = b"sealed"
+#: A keeper's word that the routes are set; after it stands the limit on open files that this engine can give.
+SEALED = "sealed"
 
 
 def machines_network(client: Any) -> str:
@@ -94,5 +95,5 @@ def keeper_command(blocked: Sequence[str], seconds: int) -> list[str]:
                 f"if [ -e /proc/net/if_inet6 ] && [ -s /proc/net/if_inet6 ]; then "
                 f"{BUSYBOX} ip -6 route add unreachable {parsed} || exit 1; fi"
             )
-    lines += [f"echo {SEALED.decode()}", f"exec {BUSYBOX} sleep {seconds}"]
+    lines += [f'echo "{SEALED} $(ulimit -Hn)"', f"exec {BUSYBOX} sleep {seconds}"]
     return [BUSYBOX, "sh", "-c", "\n".join(lines)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from referee.adapters.docker.owner import (
     this_process,
 )
 from referee.core.canonical import digest_of_bytes
-from referee.core.records import EnvironmentRef
+from referee.core.records import EnvironmentRef, Limits
 from referee.errors import EnvironmentUnavailable, MachineFault, RefereeError
 from referee.protocols import MachineSpec
 
@@ -151,11 +151,10 @@ class DockerSandbox:
         keeper = self._keeper(client, image, labels, seconds)
         made.append(keeper)
         lines = client.attach(keeper, stdout=True, stderr=True, stream=True)
-        starting = _Beside(lambda: client.start(keeper))
+        client.start(keeper)
+        spec = replace(spec, limits=_granted(spec.limits, _await_seal(lines)))
         container, by_engine = self._container(client, spec, image, labels, seconds, keeper)
         made.append(container)
-        starting.join()
-        _await_seal(lines)
         client.start(container)
         info = self._engine()
         disk = None
@@ -244,39 +243,25 @@ class DockerSandbox:
         return self._info
 
 
-class _Beside:
-    """A call on a thread of its own; ``join`` gives its error to the caller."""
-
-    def __init__(self, call: Any) -> None:
-        self._call = call
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="referee-keeper")
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._call()
-        except BaseException as exc:  # noqa: BLE001 — handed to the caller by join
-            self._error = exc
-
-    def join(self) -> None:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-
-def _await_seal(lines: Iterator[bytes]) -> None:
-    """Wait for the keeper's word that the blocked networks are unreachable."""
+def _await_seal(lines: Iterator[bytes]) -> str:
+    """Wait for the keeper's word that the blocked networks are unreachable; what it says after it."""
     said = b""
     try:
         for line in lines:
             said += line
-            if SEALED in said:
-                return
+            if said.startswith(SEALED.encode()) and said.endswith(b"\n"):
+                return said.decode().removeprefix(SEALED).strip()
     except (requests.exceptions.RequestException, OSError) as exc:
         raise fault(exc, "sealing the machine's network") from exc
     words = said.decode(errors="replace").strip()
     raise MachineFault(f"the machine's network could not be sealed: {words or 'the keeper ended'}")
+
+
+def _granted(limits: Limits, ceiling: str) -> Limits:
+    """The limits that this engine can give: one without the right to raise its own stays below them."""
+    if not ceiling.isdigit() or int(ceiling) >= limits.nofile:
+        return limits
+    return limits.model_copy(update={"nofile": int(ceiling)})
 
 
 def _may_limit_disk(info: dict[str, Any]) -> bool:
