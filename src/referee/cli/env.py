@@ -12,7 +12,7 @@ from rich.console import Console
 
 from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.errors import EnvironmentUnavailable
+from referee.errors import CouldNotVerify, EngineUnavailable, EnvironmentUnavailable
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -30,6 +30,9 @@ Variant = Annotated[
 def build(
     variant: Variant = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Build from the ground, also when up to date.")] = False,
+    if_engine: Annotated[
+        bool, typer.Option("--if-engine", help="Do nothing, successfully, where no engine answers.")
+    ] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Build the environment image, unless it is up to date."""
@@ -38,8 +41,15 @@ def build(
     space = open_workspace(find_root(Path.cwd(), workspace))
     progress = Console(stderr=True, soft_wrap=True, highlight=False)
     settings = space.config.environment
+    try:
+        client = engine.connect()
+    except EngineUnavailable:
+        if not if_engine:
+            raise
+        progress.print("no Docker Engine answers: there is no image to build, machines are made by overlay")
+        return
     made = image.build(
-        engine.connect(),
+        client,
         image=settings.image,
         variant=variant or settings.variant,
         base=settings.base,
@@ -70,6 +80,27 @@ def show(
         typer.echo(manifest.decode("utf-8"))
         return
     _show(facts, as_json=as_json)
+
+
+@app.command("ready")
+def ready(
+    variant: Variant = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing, only exit: 0 ready, 4 not.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Tell whether the environment image is there and up to date."""
+    from referee.adapters.docker import engine  # noqa: PLC0415 — the engine's SDK is slow to import
+
+    try:
+        facts = _held(open_workspace(find_root(Path.cwd(), workspace)), engine.connect(), variant)
+        if not facts.current:
+            raise EnvironmentUnavailable(f"{facts.tag} is out of date", todo="run `referee env build`")
+    except CouldNotVerify as exc:
+        if quiet:
+            raise typer.Exit(exc.exit_code) from exc
+        raise
+    if not quiet:
+        typer.echo(f"{facts.tag} is ready: {facts.image_id}")
 
 
 def _held(space: Workspace, client: APIClient, variant: str | None) -> ImageFacts:

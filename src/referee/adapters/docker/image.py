@@ -6,6 +6,7 @@ only the stage `fetch` sees; see docs/decisions/0010.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tarfile
@@ -141,6 +142,9 @@ def build(
     made = inspect(client, tag, variant=variant, base=base)
     if made is None:
         raise EnvironmentUnavailable(f"the engine does not hold {tag} after building it")
+    if held and held.image_id != made.image_id:
+        with contextlib.suppress(*ENGINE_ERRORS):  # it stays as long as a machine is made from it
+            client.remove_image(held.image_id)
     say(f"built {tag}: {made.image_id}")
     return made
 
