@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from referee.adapters.catalog.workspace import Config, Workspace
+from referee.cli.wiring import workspace_id
+
 REFEREE = (sys.executable, "-m", "referee.cli.app")
 
 #: A report that claims a verification which the machine can repeat.
@@ -84,9 +87,8 @@ def leaves_report(report: object, *, before: str = "", after: str = "") -> str:
     return f"{before}\ncat > /work/report.json <<'END_OF_REPORT'\n{text}\nEND_OF_REPORT\n{after}"
 
 
-def containers() -> Sequence[str]:
-    """Ids of all containers that carry a run's label."""
-    done = subprocess.run(
-        ["docker", "ps", "-aq", "--filter", "label=referee.run"], capture_output=True, text=True, check=True
-    )
+def containers(workspace: Path) -> Sequence[str]:
+    """Ids of all containers that belong to a workspace."""
+    label = f"label=referee.workspace={workspace_id(Workspace(workspace, Config()))}"
+    done = subprocess.run(["docker", "ps", "-aq", "--filter", label], capture_output=True, text=True, check=True)
     return done.stdout.split()

@@ -29,14 +29,14 @@ def test_a_fork_bomb_ends_at_the_deadline(measure: Measure) -> None:
     run = measure("bomb() { bomb | bomb & }; bomb; sleep 3600", "--budget-seconds", "15", config=SMALL)
     assert run.code == 4, run.stderr
     assert (run.attempt["valid"], run.attempt["outcome"], run.attempt["total"]) == (True, "timeout", 0)
-    assert not containers()
+    assert not containers(run.workspace)
     verified(run)
 
 
 def test_a_process_that_ignores_sigterm_ends_at_the_deadline(measure: Measure) -> None:
     run = measure("trap '' TERM HUP INT; while :; do sleep 1; done", "--budget-seconds", "5")
     assert (run.attempt["valid"], run.attempt["outcome"]) == (True, "timeout")
-    assert not containers()
+    assert not containers(run.workspace)
     verified(run)
 
 
@@ -48,7 +48,7 @@ def test_what_the_agent_left_running_is_dead_before_anything_is_judged(measure: 
     assert run.attempt["corroboration"] == "corroborated", run.attempt
     assert run.attempt["quiet"]["confirmed"] is True
     assert run.attempt["quiet"]["survivors_ended"] >= 1
-    assert not containers()
+    assert not containers(run.workspace)
 
 
 def test_a_flood_of_500_mb_reaches_the_announced_cap(measure: Measure) -> None:
@@ -59,7 +59,7 @@ def test_a_flood_of_500_mb_reaches_the_announced_cap(measure: Measure) -> None:
     assert run.code == 4
     assert run.attempt["valid"] is False
     assert "size cap" in run.attempt["reason"]
-    assert not containers()
+    assert not containers(run.workspace)
     assert run.attempt["recording"]["caps_reached"] == ["size"]
     verified(run)
 
@@ -81,7 +81,7 @@ def test_a_full_disk_inside_the_machine_is_named(measure: Measure) -> None:
     assert run.code == 4
     assert run.attempt["valid"] is False
     assert "disk" in run.attempt["reason"]
-    assert not containers()
+    assert not containers(run.workspace)
     verified(run)
 
 
@@ -89,5 +89,5 @@ def test_an_agent_that_ends_its_own_machine_is_no_measurement(measure: Measure) 
     run = measure("kill -TERM 1; sleep 30", "--budget-seconds", "60")
     assert run.code == 4
     assert run.attempt["valid"] is False
-    assert not containers()
+    assert not containers(run.workspace)
     verified(run)

@@ -43,7 +43,7 @@ def test_kill_9_at_ten_random_moments(subject: Path) -> None:
         planned = count(workspace, "attempt-planned")
     done = referee("reap", "--json", "--workspace", str(workspace))
     assert done.returncode == 0, done.stderr
-    assert not containers()
+    assert not containers(workspace)
     checked = referee("verify", "--workspace", str(workspace))
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert count(workspace, "attempt-ended") + count(workspace, "attempt-found") == planned
@@ -71,7 +71,7 @@ def test_the_next_start_says_what_it_found(subject: Path) -> None:
     )  # fmt: skip
     assert "found: " in done.stderr
     assert "died during the attempt" in done.stderr
-    assert not containers()
+    assert not containers(workspace)
 
 
 def test_a_polite_end_is_recorded_and_leaves_nothing(subject: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_polite_end_is_recorded_and_leaves_nothing(subject: Path) -> None:
     assert harness.wait(timeout=60) == 130
     ended = [body for body in bodies(workspace) if body["kind"] == "attempt-ended"]
     assert [body["cause"] for body in ended] == ["interrupted"]
-    assert not containers()
+    assert not containers(workspace)
     assert referee("verify", "--workspace", str(workspace)).returncode == 0
 
 

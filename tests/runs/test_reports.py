@@ -25,7 +25,7 @@ def test_a_corroborated_report_passes(measure: Measure) -> None:
     assert attempt["rows"] == {"install": 30, "start": 30, "fixes": 20, "depth": 20}
     assert attempt["corroboration"] == "corroborated"
     assert attempt["evidence"].startswith("sha256:")
-    assert not containers()
+    assert not containers(run.workspace)
 
 
 def test_a_report_that_tells_another_result_is_contradicted(measure: Measure) -> None:
@@ -50,9 +50,9 @@ def test_an_agent_that_leaves_no_report_claims_nothing(measure: Measure) -> None
         (leaves_report("{ this is no JSON"), "JSON"),
         (leaves_report({**GOOD_REPORT, "errors_encountered": 1, "errors_fixed": 2}), "2 errors claimed fixed"),
         ("head -c 200000000 /dev/zero > /work/report.json", "200000000"),
-        ("ln -s /etc/passwd /work/report.json", "symlink"),
-        ("mkfifo /work/report.json", "regular file"),
-        ("mkdir /work/report.json", "directory"),
+        ("ln -s /etc/passwd /work/report.json", "no regular file"),
+        ("mkfifo /work/report.json", "no regular file"),
+        ("mkdir /work/report.json", "no regular file"),
         ("printf '\\xff\\xfe{}' > /work/report.json", "UTF-8"),
     ],
     ids=["no-json", "more-fixes-than-errors", "200-MB", "symlink", "fifo", "directory", "invalid-utf-8"],
@@ -64,7 +64,7 @@ def test_a_rejected_report_makes_the_attempt_invalid(measure: Measure, command: 
     assert run.attempt["valid"] is False
     assert said in run.attempt["reason"]
     assert run.attempt["total"] is None
-    assert not containers()
+    assert not containers(run.workspace)
 
 
 def test_invalid_utf_8_on_the_terminal_is_kept_byte_for_byte(measure: Measure) -> None:
