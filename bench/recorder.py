@@ -1,7 +1,8 @@
-"""Throughput of the recorder beside its peers, in one run: ``python bench/recorder.py [--megabytes 200] [--reps 3]``.
+"""Throughput of the recorder beside its peers, in one run: ``python bench/recorder.py [--megabytes 200] [--reps 5]``.
 
 Each measurement runs ``cat FILE`` on a pseudo-terminal in a process of its own; the repetitions are interleaved, so
-that what else the machine does hits all alike. Printed are medians and ratios. Goals: raw and timing at 80 % or more
+that what else the machine does hits all alike. Printed are medians; a ratio is the median of the ratios within each
+round. Goals: raw and timing at 80 % or more
 of the bare read loop, and faster than asciinema 2.4. Exit 1 when a goal is missed.
 """
 
@@ -137,10 +138,15 @@ def derivations(source: Path) -> dict[str, float]:
     return rates
 
 
+def ratio(reference: list[float], taken: list[float]) -> float:
+    """How fast against the reference: the median over the rounds."""
+    return statistics.median(other / own for other, own in zip(reference, taken, strict=True))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--asciinema", help="an installed asciinema 2.4 (default: installed into a temporary folder)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -161,17 +167,28 @@ def main() -> int:
                 times[mode].append(measured(mode, source, program))
         rates = {mode: asked.megabytes / statistics.median(taken) for mode, taken in times.items()}
         extra = derivations(source)
+    ratios = {mode: ratio(times[BARE], taken) for mode, taken in times.items()}
     goals = {
-        f"raw + timing keeps {GOAL_OF_BARE:.0%} of the bare loop": rates[OURS] >= GOAL_OF_BARE * rates[BARE],
-        "raw + timing beats asciinema 2.4": rates[OURS] > rates[PEER],
+        f"raw + timing keeps {GOAL_OF_BARE:.0%} of the bare loop": ratios[OURS] >= GOAL_OF_BARE,
+        "raw + timing beats asciinema 2.4": ratio(times[PEER], times[OURS]) > 1,
     }
     if asked.json:
-        print(json.dumps({"schema": "referee.bench-recorder/1", "mb_per_s": rates, "derive": extra, "goals": goals}))
+        print(
+            json.dumps(
+                {
+                    "schema": "referee.bench-recorder/1",
+                    "mb_per_s": rates,
+                    "of_bare": ratios,
+                    "derive": extra,
+                    "goals": goals,
+                }
+            )
+        )
     else:
         print(f"cat of {asked.megabytes} MB through a PTY, median of {asked.reps}, interleaved")
         for mode, rate in rates.items():
             spread = " ".join(f"{asked.megabytes / taken:.0f}" for taken in times[mode])
-            print(f"  {mode:46} {rate:7.1f} MB/s  {rate / rates[BARE]:5.2f} of bare   ({spread})")
+            print(f"  {mode:46} {rate:7.1f} MB/s  {ratios[mode]:5.2f} of bare   ({spread})")
         for label, rate in extra.items():
             print(f"  deriving the {label:33} {rate:7.1f} MB/s")
         for goal, met in goals.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable
 from itertools import pairwise
@@ -338,3 +339,106 @@ def test_every_derived_cast_can_be_served(data: bytes) -> None:
     made = b"".join(cast([data], [timed(f"7 o {len(data)}")])).splitlines(keepends=True)
     shown = b"".join(served_cast(made))
     assert "".join(str(text) for _, _, text in events_of(shown)) == served(data.decode("utf-8", "replace"))
+
+
+# --- rebuilt from the written format ------------------------------------------------------------
+
+
+def strip_by_the_book(text: str) -> str:
+    """``docs/recording.md``, transcript, rule 2, one character at a time."""
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        character = text[at]
+        two = text[at : at + 2]
+        string = {"\x1b]": "]", "\x1bP": "P", "\x1bX": "X", "\x1b^": "^", "\x1b_": "_"}.get(two)
+        string = string or {"\x90": "P", "\x98": "X", "\x9d": "]", "\x9e": "^", "\x9f": "_"}.get(character)
+        if string:
+            at += 2 if character == "\x1b" else 1
+            while at < len(text):
+                end = text[at]
+                if end == "\x1b" or (end in "\r\n" and string != "P"):
+                    break
+                at += 1
+                if end in "\x9c\x18\x1a" or (end == "\x07" and string == "]"):
+                    break
+        elif two == "\x1b[" or character == "\x9b":
+            at += 2 if character == "\x1b" else 1
+            at = run_of(text, at, "0123456789:;<=>?", 256)
+            at = run_of(text, at, " !\"#$%&'()*+,-./", 16)
+            at += at < len(text) and "@" <= text[at] <= "~"
+        elif character == "\x1b":
+            at = run_of(text, at + 1, " !\"#$%&'()*+,-./", 16)
+            at += at < len(text) and "0" <= text[at] <= "~"
+        else:
+            if not "\x80" <= character <= "\x9f":
+                out.append(character)
+            at += 1
+    return "".join(out)
+
+
+def run_of(text: str, at: int, members: str, most: int) -> int:
+    end = at
+    while end < len(text) and end - at < most and text[end] in members:
+        end += 1
+    return end
+
+
+def transcript_by_the_book(data: bytes) -> str:
+    text = strip_by_the_book(data.decode("utf-8", "replace"))
+    text = "".join({"\x0b": "\n", "\x0c": "\n"}.get(character, character) for character in text)
+    text = "".join(
+        character for character in text if character in "\b\t\n\r" or (character >= " " and character != "\x7f")
+    )
+    if not text.strip("\r") and "\n" not in text:
+        return ""
+    rows = text.split("\n")
+    if not rows[-1].strip("\r"):
+        rows.pop()
+    lines: list[str] = []
+    for row in rows:
+        states: list[str] = []
+        for state in row.rstrip("\r").split("\r"):
+            cells: list[str] = []
+            place = 0
+            for character in state:
+                if character == "\b":
+                    place = max(0, place - 1)
+                else:
+                    cells[place : place + 1] = character
+                    place += 1
+            shown = "".join(cells)
+            if shown and (not states or states[-1] != shown):
+                states.append(shown)
+        lines.extend(states or [""])
+    return "".join(f"{line}\n" for line in lines)
+
+
+@settings(max_examples=300)
+@given(OUTPUT)
+def test_transcript_is_what_the_written_rules_say(data: bytes) -> None:
+    assert plain(data) == transcript_by_the_book(data)
+
+
+@given(OUTPUT, st.lists(st.integers(0, 500)))
+def test_cast_is_what_the_written_rules_say(data: bytes, places: list[int]) -> None:
+    timing = timed(*(f"{at * 250_001} o {len(part)}" for at, part in enumerate(cut(data, places))))
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    expected = [
+        b'{"version": 2, "width": 80, "height": 24, "timestamp": 1700000000, "env": {"TERM": "xterm-256color"}}'
+    ]
+    last = 0
+    for at, part in enumerate(cut(data, places)):
+        last = at * 250_001
+        expected.append(by_the_book(last, decoder.decode(part)))
+    expected.append(by_the_book(last, decoder.decode(b"", final=True)))
+    assert b"".join(cast([data], [timing])) == b"".join(line + b"\n" for line in expected if line)
+
+
+def by_the_book(at: int, text: str) -> bytes:
+    if not text:
+        return b""
+    quoted = json.dumps(text, ensure_ascii=False)
+    for code in (*range(0x80, 0xA0), 0x2028, 0x2029):
+        quoted = quoted.replace(chr(code), f"\\u{code:04x}")
+    return f'[{at / 1e6:.6f}, "o", {quoted}]'.encode()
