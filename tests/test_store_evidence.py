@@ -136,7 +136,8 @@ def test_a_source_that_is_a_symlink_or_a_pipe_is_refused(tmp_path: Path) -> None
     (tmp_path / "real").write_bytes(b"x")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     os.mkfifo(tmp_path / "pipe")
-    for name in ("link", "pipe", "absent"):
+    (tmp_path / "folder").mkdir()
+    for name in ("link", "pipe", "folder", "absent"):
         with pytest.raises(CouldNotVerify, match="could not be stored"):
             store.keep(name, tmp_path / name)
     assert list(store.digests()) == []

@@ -268,3 +268,13 @@ def test_a_symlink_among_the_record_files_is_not_followed(tmp_path: Path) -> Non
     (tmp_path / "r" / "attempts-x.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(Finding, match="cannot be read"):
         RecordFiles(tmp_path / "r").read()
+
+
+def test_a_directory_or_a_pipe_among_the_record_files_is_named(tmp_path: Path) -> None:
+    (tmp_path / "attempts-x.jsonl").mkdir()
+    with pytest.raises(Finding, match="no regular file"):
+        RecordFiles(tmp_path).read()
+    (tmp_path / "attempts-x.jsonl").rmdir()
+    os.mkfifo(tmp_path / "attempts-x.jsonl")
+    with pytest.raises(Finding, match="no regular file"):
+        RecordFiles(tmp_path).read()

@@ -65,10 +65,11 @@ def _read(file: str) -> bytes:
     except OSError as exc:
         why = "it is a symlink" if Path(file).is_symlink() else exc.strerror
         raise ReportRejected(f"the report {file} cannot be read: {why}") from exc
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise ReportRejected(f"the report {file} is no regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise ReportRejected(f"the report {file} is no regular file")
         if found.st_size > MAX_REPORT_BYTES:
             raise ReportRejected(f"the report has {found.st_size} bytes, more than {MAX_REPORT_BYTES}")
         return stream.read(MAX_REPORT_BYTES + 1)

@@ -7,6 +7,7 @@ directory tree, is synced, renamed, and its directory synced: a name in the stor
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -183,9 +184,10 @@ def _pieces(source: Path | bytes) -> Iterator[bytes]:
         yield source
         return
     descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is no regular file")
         while piece := file.read(_PIECE):
             yield piece
 

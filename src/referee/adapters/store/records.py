@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import stat
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -197,9 +198,12 @@ def parse_file(file: RecordFile) -> list[Record]:
 
 def _read_file(path: Path) -> RecordFile:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as exc:
         raise Finding(f"the record file {path.name} cannot be read: {exc.strerror}") from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Finding(f"the record file {path.name} is no regular file")
     with os.fdopen(descriptor, "rb") as file:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
