@@ -122,8 +122,7 @@ def _digest(run: RunView | None) -> str:
 def _print_verdict(console: Console, subject: SubjectView) -> None:
     console.print(Text.assemble((words.visible(subject.name), "bold"), ": ", _said(subject)))
     console.print(plain(f"  pin       {subject.pin}"), soft_wrap=True)
-    counted = words.count(subject.counted, "attempt")
-    console.print(plain(f"  attempts  {counted} counted, {subject.invalid} invalid"))
+    console.print(plain(f"  attempts  {subject.counted} counted, {subject.invalid} invalid"))
     if subject.by is not None:
         console.print(plain(f"  by run    {subject.by.run}, {render.points(subject.by.total)} points"))
         if subject.by.manifest is not None:

@@ -34,7 +34,7 @@ def run_document(run: RunView, detail: DetailView) -> dict[str, Any]:
                 "counts": score.counting,
                 "outcome": score.outcome,
                 "total": score.total,
-                "rows": [{"row": row.label, "points": row.points, "of": row.out_of} for row in score.rows],
+                "rows": [{"row": row.name, "points": row.points, "of": row.out_of} for row in score.rows],
             }
             for score in run.scores
         ],
@@ -65,7 +65,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "reason": run.reason,
         "outcome": run.outcome,
         "total": run.total,
-        "rows": None if counting is None else {row.label: row.points for row in counting.rows},
+        "rows": None if counting is None else {row.name: row.points for row in counting.rows},
         "corroboration": run.corroboration,
         "flagged": run.flagged,
         "spent": run.ended.spent_usd if isinstance(run.ended, AttemptEnded) else None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction, Record
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Record
 from referee.errors import NothingMatched, UsageError
 from referee.protocols import Evidence
 from referee.publish.attachments import Attachments
@@ -19,6 +19,7 @@ from referee.scoring.attempts import Judgement, judge
 from referee.scoring.boards import spread, under_review
 from referee.scoring.bringup import Score
 from referee.scoring.corroboration import Corroboration
+from referee.scoring.gather import gather
 from referee.scoring.verdicts import verdict
 
 #: Points that each row can give (methodology §6).
@@ -32,13 +33,15 @@ class Facts:
         records: all its records.
         evidence: the store behind them; a blob that is missing is shown as missing.
         neutral: whether agents appear under neutral identities, as the methodology asks of public pages (§1).
+
+    Raises:
+        Finding: the records do not hold together (a run planned twice, ended twice, or never planned).
     """
 
     def __init__(self, records: Sequence[Record], evidence: Evidence, *, neutral: bool = True) -> None:
-        planned = [record for record in records if isinstance(record, AttemptPlanned)]
+        self._runs = gather(records)
+        planned = [found.planned for found in self._runs.values()]
         self._planned = sorted(planned, key=lambda record: (record.at, record.run))
-        self._ends = {record.run: record for record in records if isinstance(record, AttemptEnded | AttemptFound)}
-        self._notes = [record for record in records if isinstance(record, Correction)]
         self._names = AgentNames([record.lock.agent for record in self._planned], neutral=neutral)
         self._pins = {record.lock.subject.name: record.lock.subject.pin for record in self._planned}
         self._evidence = evidence
@@ -78,7 +81,7 @@ class Facts:
 
     def run(self, planned: AttemptPlanned) -> RunView:
         """One run, from its records and its judgement."""
-        lock, ended = planned.lock, self._ends.get(planned.run)
+        lock, ended = planned.lock, self._runs[planned.run].end
         files = Attachments(ended, self._evidence)
         judged, reason = _judged(planned, ended, files)
         flagged = judged is not None and judged.flagged
@@ -102,7 +105,7 @@ class Facts:
             flagged=flagged,
             files=files.files(),
             manifest=files.manifest(),
-            corrections=tuple(note for note in self._notes if note.run == planned.run),
+            corrections=self._runs[planned.run].corrections,
             objections=tuple(objections(planned, ended, invalid=invalid, flagged=flagged)),
         )
 
@@ -140,7 +143,7 @@ def _why(found: Corroboration) -> tuple[str, ...]:
 
 
 def _score(score: Score, edition: int) -> ScoreView:
-    rows = tuple(RowView(ROWS[name], getattr(score.rows, name), OUT_OF[name]) for name in OUT_OF)
+    rows = tuple(RowView(name, ROWS[name], getattr(score.rows, name), OUT_OF[name]) for name in OUT_OF)
     return ScoreView(score.edition, rows, score.total, score.outcome, counting=score.edition == edition)
 
 

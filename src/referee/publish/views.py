@@ -24,6 +24,7 @@ class AgentView:
 class RowView:
     """One row of a score: points of ``out_of``."""
 
+    name: str
     label: str
     points: float
     out_of: float

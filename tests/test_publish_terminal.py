@@ -1,0 +1,202 @@
+"""``show``, ``board``, ``verdict`` and ``site build``, through the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from referee.cli.app import main
+from tests.publish_workspace import Try, Written
+
+REFEREE = (sys.executable, "-m", "referee.cli.app")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    written = Written(tmp_path_factory.mktemp("workspace"))
+    written.write()
+    return written.root
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def referee(workspace: Path, *argv: str) -> Done:
+    """Run the command line in this process: its whole way but the start of an interpreter."""
+    out, errors = io.StringIO(), io.StringIO()
+    before = sys.argv
+    sys.argv = ["referee", *argv, "--workspace", str(workspace)]
+    code: object = 0
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            main()
+    except SystemExit as exc:
+        code = exc.code or 0
+    finally:
+        sys.argv = before
+    assert isinstance(code, int)
+    return Done(code, out.getvalue(), errors.getvalue())
+
+
+def one_document(done: Done) -> Any:
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def test_show_tells_rows_errors_phases_and_digests(workspace: Path) -> None:
+    done = referee(workspace, "show", "r-000000000pass")
+    assert done.returncode == 0
+    for said in (
+        "pass, verified for real, 93.33 of 100",
+        "1. fixed: fatal error: graphviz/cgraph.h: No such file or directory",
+        "3. not fixed: a warning of the linker",
+        "square printed 144 for 12 — the quickstart works.",
+        "machine started",
+        "corroborated",
+        "python3 -m square 12",
+    ):
+        assert said in done.stdout
+    document = one_document(referee(workspace, "show", "r-000000000pass", "--json"))
+    assert document["schema"] == "referee.run/1"
+    assert document["rows"] == {"install": 30, "start": 30, "fixes": pytest.approx(40 / 3), "depth": 20}
+    for file in document["files"]:
+        assert file["digest"] in done.stdout
+    assert document["evidence"] in done.stdout
+
+
+@pytest.mark.parametrize("name", ["last", "r-0000rejected1", "r-0000rej", "0000rej"])
+def test_a_run_is_found_by_id_beginning_or_last(workspace: Path, name: str) -> None:
+    assert one_document(referee(workspace, "show", name, "--json"))["run"] == "r-0000rejected1"
+
+
+def test_an_ambiguous_beginning_is_a_usage_error_and_an_unknown_run_matches_nothing(workspace: Path) -> None:
+    ambiguous = referee(workspace, "show", "r-0000000fail")
+    assert ambiguous.returncode == 2
+    assert "r-0000000fail01, r-0000000fail02" in ambiguous.stderr
+    unknown = referee(workspace, "show", "r-zzz")
+    assert (unknown.returncode, unknown.stdout) == (5, "")
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("r-000000invalid", "invalid, not counted: the recording reached its size cap"),
+        ("r-00000000open1", "no end is recorded"),
+        ("r-00000overlay1", "NO SECURITY BOUNDARY, never publishable"),
+        ("r-0000contradic", "the report was contradicted: a person must look at it"),
+        ("r-0000rejected1", "the report's field 'started': Field required"),
+        ("r-000000vendor1", "acme-coder-9000 0.1.0"),
+    ],
+)
+def test_show_says_what_is_special(workspace: Path, run: str, said: str) -> None:
+    assert said in referee(workspace, "show", run).stdout
+
+
+def test_hostile_text_does_not_reach_the_terminal_as_control(workspace: Path) -> None:
+    for argv in (("show", "r-000000hostile"), ("show", "r-0000000fail01"), ("board",)):
+        out = referee(workspace, *argv).stdout
+        assert "\x1b" not in out
+        assert "\x07" not in out
+        assert "\u202e" not in out
+    assert "[" not in referee(workspace, "show", "r-000000hostile").stdout.split("final state")[0].split("run again")[0]
+
+
+@pytest.mark.parametrize(
+    ("subject", "code", "verdict"),
+    [
+        ("square", 0, "runs"),
+        ("mailer", 0, "runs_with_mocks"),
+        ("pygraphviz", 4, "could_not_verify"),
+        ("slowbuild", 4, "not_yet_verified"),
+    ],
+)
+def test_the_exit_code_tells_the_verdict(workspace: Path, subject: str, code: int, verdict: str) -> None:
+    done = referee(workspace, "verdict", subject)
+    assert done.returncode == code
+    assert verdict.replace("_", " ") in done.stdout
+    assert "broken" not in done.stdout
+    asked = referee(workspace, "verdict", subject, "--json")
+    assert asked.returncode == code
+    document = one_document(asked)
+    assert (document["schema"], document["verdict"]) == ("referee.verdict/1", verdict)
+
+
+def test_an_unknown_subject_matches_nothing(workspace: Path) -> None:
+    done = referee(workspace, "verdict", "nobody")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "nobody" in done.stderr
+
+
+def test_the_board_is_the_same_for_people_and_programs(workspace: Path) -> None:
+    said = referee(workspace, "board").stdout
+    document = one_document(referee(workspace, "board", "--json"))
+    assert document["schema"] == "referee.board/1"
+    assert [line["agent"]["label"] for line in document["standings"]] == ["acme-coder-9000", "baseline"]
+    assert "the runs lie too far apart" in said
+    assert "could not verify (under review)" in said
+    assert "wobbly" in said
+
+
+def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
+    done = referee(tmp_path, "board")
+    assert done.returncode == 0
+    assert "No attempt has been recorded here yet" in done.stdout
+    assert one_document(referee(tmp_path, "board", "--json")) == {"schema": "referee.board/1", "standings": []}
+
+
+def test_site_build_prints_the_page_to_open(workspace: Path) -> None:
+    done = referee(workspace, "site", "build")
+    assert Path(done.stdout.strip()).is_file()
+    document = one_document(referee(workspace, "site", "build", "--json"))
+    assert document["schema"] == "referee.site-build/1"
+    assert document["open"].startswith("file://")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colour_is_for_terminals_that_want_it(tmp_path: Path, no_color: str, coloured: bool) -> None:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square"),))
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
+    environment.pop("NO_COLOR", None)
+    if no_color:
+        environment["NO_COLOR"] = no_color
+    argv = [*REFEREE, "board", "--workspace", str(tmp_path)]
+    master, slave = pty.openpty()
+    try:
+        subprocess.run(argv, stdout=slave, env=environment, check=True, stdin=subprocess.DEVNULL)
+        os.close(slave)
+        out = _drain(master)
+    finally:
+        os.close(master)
+    assert "runs" in out
+    assert ("\x1b[32m" in out) is coloured
+
+
+def _drain(master: int) -> str:
+    """All that a terminal was given; its other end is closed."""
+    data = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            return data.decode()
+        if not piece:
+            return data.decode()
+        data += piece
