@@ -9,6 +9,8 @@ import http.server
 import io
 import json
 import socket
+import subprocess
+import sys
 import tarfile
 import threading
 import zipfile
@@ -292,6 +294,31 @@ def test_many_may_fetch_into_one_cache_at_once(registries: Registries, tmp_path:
     assert [path.name for path in (tmp_path / "cache" / "package").iterdir()] == [roots[0].parent.name]
 
 
+def test_another_python_is_asked_where_the_own_has_no_pip(
+    registries: Registries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    beside = tmp_path / "bin"
+    beside.mkdir()
+    (beside / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (beside / "python3").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bare" / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    source = PackageSource(tmp_path / "cache")
+    with pytest.raises(SourceUnreachable, match="No module named 'pip'") as caught:
+        source.resolve("pypi", "gadget", "1.0", sdist=False)
+    assert caught.value.todo == "install pip beside the referee"
+    monkeypatch.setenv("PATH", str(beside))
+    assert source.resolve("pypi", "gadget", "1.0", sdist=False)["version"] == "1.0"
+
+
+def test_without_npm_the_message_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SourceUnreachable, match="npm is not installed"):
+        PackageSource(tmp_path / "cache").resolve("npm", "thing", None, sdist=False)
+
+
 @pytest.mark.parametrize(
     ("named", "licence"),
     [
@@ -320,6 +347,27 @@ def test_a_licence_is_known_by_its_words() -> None:
     assert survey.licence_of_text(own[:120]) is None
     assert survey.licence_of_text("SPDX-License-Identifier: BSD-3-Clause\n") == "BSD-3-Clause"
     assert survey.licence_of_texts({"a": own, "b": "all rights reserved"}) is None
+
+
+def test_the_licence_of_a_tree_is_that_of_its_files_else_of_its_manifests(tmp_path: Path) -> None:
+    own = (Path(__file__).parents[1] / "LICENSE").read_text(encoding="utf-8")
+    (tmp_path / "LICENSE-APACHE").write_text(own)
+    (tmp_path / "LICENSE-MIT").write_text("SPDX-License-Identifier: MIT\n")
+    assert survey.licence_of_tree(tmp_path) is None
+    (tmp_path / "Cargo.toml").write_text('[package]\nlicense = "MIT OR Apache-2.0"\n')
+    assert survey.licence_of_tree(tmp_path) == "MIT OR Apache-2.0"
+    (tmp_path / "package.json").write_text('{"license": "ISC"}')
+    assert survey.licence_of_tree(tmp_path) is None
+
+
+def test_a_readme_may_be_a_link_inside_the_tree_only(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    (root / "docs").mkdir(parents=True)
+    (root / "README").symlink_to("/etc/hostname")
+    assert survey.find_readme(root) is None
+    (root / "docs" / "intro.md").write_text("# thing\n")
+    (root / "README.md").symlink_to("docs/intro.md")
+    assert survey.find_readme(root) == root / "README.md"
 
 
 @pytest.mark.registry

@@ -109,6 +109,9 @@ def _command(result: Path, mode: str, project: str, wanted: str, directory: Path
 
 def main(argv: list[str]) -> int:
     """Parse the usage line of this file's docstring and do it; pip's own exit status."""
+    # Started as a file, its own directory would stand first among those that pip's imports are looked for in.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here]
     result, mode, project, wanted, directory, *options = argv
     command = _command(Path(result), mode, project, wanted, Path(directory))
     status: int = command.main(["--quiet", *options])

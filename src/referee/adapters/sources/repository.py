@@ -138,7 +138,7 @@ def _placement(work: Path, pin: Mapping[str, object]) -> Placement:
         "url": pin.get("url"),
         "commit": pin.get("commit"),
         "readme": f"{PROJECT}/{readme.name}" if readme is not None else None,
-        "licence": survey.licence_of_texts(survey.licence_files(project)),
+        "licence": survey.licence_of_tree(project),
         "languages": survey.languages(files),
         "size_bytes": size,
         "submodules": modules[:_NAMED],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -117,6 +119,7 @@ README_FILE = re.compile(r"readme(\.(md|markdown|rst|txt))?", re.IGNORECASE)
 
 _LFS_HEAD = b"version https://git-lfs.github.com/spec/v1\n"
 _LONGEST_POINTER = 1024
+_LONGEST_TEXT = 1_000_000
 
 
 def spdx(expression: str | None) -> str | None:
@@ -184,19 +187,42 @@ def readme_rank(name: str) -> tuple[int, str]:
 
 def find_readme(root: Path) -> Path | None:
     """The README at the top of a tree; None when there is none."""
-    found = [
-        path for path in root.iterdir() if README_FILE.fullmatch(path.name) and path.is_file() and not path.is_symlink()
-    ]
-    return min(found, key=lambda path: readme_rank(path.name), default=None)
+    return min(_files_at_top(root, README_FILE), key=lambda path: readme_rank(path.name), default=None)
 
 
-def licence_files(root: Path) -> dict[str, str]:
-    """The licence files at the top of a tree, by name."""
-    return {
-        path.name: path.read_text(encoding="utf-8", errors="replace")[:200_000]
-        for path in sorted(root.iterdir())
-        if LICENCE_FILE.fullmatch(path.name) and path.is_file() and not path.is_symlink()
-    }
+def _files_at_top(root: Path, pattern: re.Pattern[str]) -> list[Path]:
+    top = root.resolve()
+    found = (path for path in sorted(root.iterdir()) if pattern.fullmatch(path.name))
+    # A link may name a file elsewhere in the tree, never one of the host's.
+    return [path for path in found if path.is_file() and path.resolve().is_relative_to(top)]
+
+
+def licence_of_tree(root: Path) -> str | None:
+    """The licence of a tree: by the files at its top, else by what its manifests name."""
+    texts = {path.name: _head(path) for path in _files_at_top(root, LICENCE_FILE)}
+    return licence_of_texts(texts) or _licence_of_manifests(root)
+
+
+def _licence_of_manifests(root: Path) -> str | None:
+    named = set()
+    for path in _files_at_top(root, re.compile(r"package\.json|composer\.json|Cargo\.toml|pyproject\.toml")):
+        try:
+            text = _head(path)
+            manifest = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+            table = manifest.get({"Cargo.toml": "package", "pyproject.toml": "project"}.get(path.name, ""), manifest)
+            value = table.get("license")
+        except (ValueError, AttributeError):
+            continue
+        if isinstance(value, dict):
+            value = value.get("text")
+        if isinstance(value, str):
+            named.add(spdx(value))
+    return named.pop() if len(named) == 1 else None
+
+
+def _head(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_LONGEST_TEXT)
 
 
 def gitmodules(root: Path) -> list[dict[str, str]]:
