@@ -256,6 +256,16 @@ def test_command_that_closes_its_terminal_is_waited_for(tmp_path: Path) -> None:
     assert recorded.exit_status == 7
 
 
+@pytest.mark.parametrize("left_behind", ["sleep 50", "yes"])
+def test_terminal_held_open_by_what_the_command_left_behind(tmp_path: Path, left_behind: str) -> None:
+    recorded = record_shell(f"(trap '' HUP; exec {left_behind}) & sleep 0.1; echo done; exit 5", tmp_path, seconds=40)
+    assert recorded.end == "ended"
+    assert recorded.exit_status == 5
+    assert recorded.complete
+    assert b"done" in recorded.raw.read_bytes()
+    assert coverage(tmp_path).exit_status == 5
+
+
 def test_command_ended_by_a_signal(tmp_path: Path) -> None:
     recorded = record_shell("kill -9 $$", tmp_path)
     assert recorded.exit_status == 137
@@ -277,6 +287,21 @@ def test_broken_stream_is_told(tmp_path: Path, fault: Exception) -> None:
     assert str(fault) in recorded.detail
     assert recorded.raw.read_bytes() == b"before"
     assert not recorded.complete
+
+
+def test_engine_that_gives_no_status_does_not_change_the_deadline(tmp_path: Path) -> None:
+    class Mute(Scripted):
+        def exit_status(self, timeout: float) -> int | None:
+            raise MachineFault("The engine is busy.")
+
+    recorded = record_scripted(Mute(*[None] * 10_000), tmp_path, seconds=0.2)
+    assert recorded.end == "deadline"
+
+
+def test_command_that_ended_just_in_time_has_ended(tmp_path: Path) -> None:
+    recorded = record_scripted(Scripted(*[None] * 10_000, status=4), tmp_path, seconds=0.2)
+    assert recorded.end == "ended"
+    assert recorded.exit_status == 4
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), MachineFault("The watch itself failed.")])

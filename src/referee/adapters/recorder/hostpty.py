@@ -11,7 +11,6 @@ import select
 import signal
 import struct
 import termios
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -91,13 +90,10 @@ class HostPtySession:
         return self._status
 
     def end(self, grace: float = 5.0) -> None:
-        """Kill the command's session of processes and wait for the command; harmless when it has ended."""
-        if self.exit_status(0) is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-            limit = time.monotonic() + grace
-            while self.exit_status(0.1) is None and time.monotonic() < limit:
-                pass
+        """Kill the command and what it left in its process group, and wait for it; harmless when all have ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.exit_status(grace)
 
     def close(self) -> None:
         """Let go of the terminal (the command gets SIGHUP); ``end`` kills it."""

@@ -23,6 +23,9 @@ READ_BYTES = 65_536
 #: Seconds between two questions to ``watch``.
 WATCH_SECONDS = 1.0
 _WATCH_NS = int(WATCH_SECONDS * 1e9)
+#: Seconds for which a terminal is still read when its command has ended but another process holds it open.
+LINGER_SECONDS = 1.0
+_LINGER_NS = int(LINGER_SECONDS * 1e9)
 #: With a ``Control``, how long a request may wait while nothing is printed.
 _CONTROL_NS = 50_000_000
 
@@ -107,7 +110,8 @@ def record(
 ) -> Recorded:
     """Record ``session`` into ``directory/session.raw`` and ``directory/session.timing`` until it ends.
 
-    The session is neither ended nor closed: after any end but "ended" the caller ends the command.
+    The session is neither ended nor closed: after any end but "ended" the caller ends the command. A terminal that is
+    held open by a process the command left behind is read for ``LINGER_SECONDS`` more, then the recording has ended.
 
     Args:
         session: a session that has just been started; nothing of it may have been read.
@@ -169,6 +173,7 @@ class _Run:
         self._watch_ns = self._started_ns + _WATCH_NS
         self._reached: list[str] = []
         self._exit_status: int | None = None
+        self._leave_ns: int | None = None
 
     def go(self, header: Header) -> Recorded:
         """Open, record, close; every way out leaves both files as far as they could be written."""
@@ -257,13 +262,29 @@ class _Run:
             except (OSError, CouldNotVerify) as exc:
                 raise _Stop("stream_lost", f"The command's exit status could not be read: {exc}.") from exc
             if status is not None:
-                self._exit_status = status
-                writer.exit(time.monotonic_ns(), status)
-                return f"The command ended with exit status {status}."
+                return self._note_exit(writer, status)
+
+    def _note_exit(self, writer: TwinWriter, status: int) -> str:
+        self._exit_status = status
+        writer.exit(time.monotonic_ns(), status)
+        return f"The command ended with exit status {status}."
+
+    def _look_for_end(self, writer: TwinWriter, now: int) -> None:
+        """End also when the command has ended but something it left behind holds the terminal, silent or busy."""
+        try:
+            status = self._session.exit_status(0)
+        except (OSError, CouldNotVerify):
+            return  # not known now; a session that is really lost breaks its stream
+        if status is None:
+            return
+        if self._leave_ns is None:
+            self._leave_ns = min(now + _LINGER_NS, self._deadline_ns)
+        if now >= self._leave_ns:
+            raise _Stop("ended", self._note_exit(writer, status))
 
     def _due(self, writer: TwinWriter) -> int:
         """When the next duty falls due, in monotonic nanoseconds."""
-        due = min(self._deadline_ns, self._watch_ns)
+        due = min(self._deadline_ns, self._watch_ns, self._leave_ns or self._watch_ns)
         if writer.holding and writer.flush_due_ns < due:
             due = writer.flush_due_ns
         if self._control is not None:
@@ -272,6 +293,7 @@ class _Run:
 
     def _duties(self, writer: TwinWriter, now: int) -> None:
         if now >= self._deadline_ns:
+            self._look_for_end(writer, now)  # it may have ended just in time
             self._reached.append("duration")
             raise _Stop("deadline", "The time limit was reached.")
         if self._control is not None:
@@ -283,6 +305,9 @@ class _Run:
             self._watch_ns = time.monotonic_ns() + _WATCH_NS
             if reason is not None:
                 raise _Stop("watch", reason)
+            self._look_for_end(writer, now)
+        elif self._leave_ns is not None and now >= self._leave_ns:
+            self._look_for_end(writer, now)
 
     def _obey(self, writer: TwinWriter, control: Control) -> None:
         while (asked := control.take()) is not None:
