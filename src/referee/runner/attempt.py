@@ -41,6 +41,10 @@ _CAUSE_OF_END: dict[End, Cause] = {
     "stream_lost": Cause.RECORDING_INCOMPLETE,
 }
 
+#: Exit statuses above this mean: ended by a signal; the engine learns of a machine's death a little later.
+_KILLED_FROM = 128
+_SETTLE_SECONDS = 1.0
+
 _CAUSE_OF_TROUBLE = {"memory": Cause.MEMORY_OF_MACHINE, "disk": Cause.DISK_OF_MACHINE}
 
 
@@ -201,8 +205,10 @@ def _name_cause(seen: _Seen, machine: Machine) -> None:
     recorded = seen.recorded
     if recorded is None:
         return
-    lost = recorded.end == "stream_lost" or (recorded.end == "ended" and recorded.exit_status is None)
-    trouble = recorded.detail if recorded.end == "watch" else machine.trouble() if lost else None
+    lost = recorded.end == "ended" and recorded.exit_status is None
+    trouble = recorded.detail if recorded.end == "watch" else None
+    if recorded.end in {"ended", "stream_lost"}:
+        trouble = _trouble_after(recorded, machine)
     if trouble is not None:
         known = _CAUSE_OF_TROUBLE.get(trouble)
         seen.end(known or Cause.MACHINE_FAULT, "" if known else trouble)
@@ -210,6 +216,15 @@ def _name_cause(seen: _Seen, machine: Machine) -> None:
         seen.end(_CAUSE_OF_END[recorded.end], recorded.detail)
     elif lost:
         seen.end(Cause.RECORDING_INCOMPLETE, "the session's exit status could not be learned")
+
+
+def _trouble_after(recorded: Recorded, machine: Machine) -> str | None:
+    """Whether the session's end was the machine's: one that was killed is asked for until the engine knows."""
+    killed = recorded.exit_status is None or recorded.exit_status > _KILLED_FROM
+    deadline = time.monotonic() + (_SETTLE_SECONDS if killed else 0.0)
+    while (trouble := machine.trouble()) is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return trouble
 
 
 def _read_report(machine: Machine, directory: Path, seen: _Seen) -> None:

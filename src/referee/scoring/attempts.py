@@ -213,7 +213,7 @@ def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
     if missing:
         return Cause.RECORDING_INCOMPLETE, f"the evidence file {missing[0]} is missing"
     recording = end.recording
-    if recording is None or not recording.complete or recording.write_error or recording.caps_reached:
+    if recording is None or not recording.complete or recording.write_error:
         return Cause.RECORDING_INCOMPLETE, FAILURES[Cause.RECORDING_INCOMPLETE].sentence
     if end.quiet is None or not end.quiet.confirmed:
         return Cause.SURVIVORS, FAILURES[Cause.SURVIVORS].sentence
