@@ -334,6 +334,36 @@ def test_a_found_attempt_is_invalid_with_the_evidence_so_far(tmp_path: Path) -> 
     assert verify(shop.records, shop.evidence, shop.scores).evidence_files == 2
 
 
+@pytest.mark.parametrize(("size", "holds"), [(0, True), (40, True), (None, True), (-1, False)])
+def test_a_killed_harness_may_leave_the_first_part_of_a_cast(tmp_path: Path, size: int | None, holds: bool) -> None:
+    shop = open_shop(tmp_path / "w")
+    timing = Header(120, 32, 1_790_000_000_000_000, "xterm").line() + b"100 o 12\n"
+    whole = b"".join(cast([RAW], [timing]))
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    (spool / "session.raw").write_bytes(RAW)
+    (spool / "session.timing").write_bytes(timing)
+    (spool / "session.cast").write_bytes(b"{}" if size == -1 else whole[:size])
+    shop.records.append(AttemptPlanned(run="r-dead", at="2026-11-30T00:00:00.000Z", lock=lock()))
+    refs, digest = seal("r-dead", spool, shop.evidence)
+    end = AttemptFound(
+        run="r-dead",
+        at="2026-11-30T01:00:00.000Z",
+        cause=Cause.HARNESS_DIED,
+        detail="",
+        evidence=refs,
+        evidence_digest=digest,
+        reaped=(),
+    )
+    shop.records.append(end)
+    shop.records.append(end.model_copy(update={"at": "2026-11-30T02:00:00.000Z"}))
+    if holds:
+        assert verify(shop.records, shop.evidence, shop.scores).runs == 1
+    else:
+        with pytest.raises(Finding, match="session.cast is not what"):
+            verify(shop.records, shop.evidence, shop.scores)
+
+
 def test_nothing_there_matches_nothing(tmp_path: Path) -> None:
     shop = open_shop(tmp_path / "w")
     with pytest.raises(NothingMatched, match="nothing to verify"):

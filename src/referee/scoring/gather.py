@@ -19,7 +19,7 @@ class RunRecords:
 
 
 def gather(records: Iterable[Record]) -> dict[str, RunRecords]:
-    """The runs in the order in which they were planned in the files.
+    """The runs in the order in which they were planned in the files. Of a run that was found twice, the first counts.
 
     Raises:
         Finding: a run is planned twice, ends twice, or ends without having been planned.
@@ -35,9 +35,10 @@ def gather(records: Iterable[Record]) -> dict[str, RunRecords]:
         elif isinstance(record, Correction):
             notes.setdefault(record.run, []).append(record)
         else:
-            if record.run in ends:
+            first = ends.setdefault(record.run, record)
+            found_again = isinstance(first, AttemptFound) and isinstance(record, AttemptFound)
+            if first is not record and not found_again:
                 raise Finding(f"the run {record.run} ends twice in the records")
-            ends[record.run] = record
     for run in (*ends, *notes):
         if run not in planned:
             raise Finding(f"the records speak of a run {run} that none of them planned")
