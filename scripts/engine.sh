@@ -32,8 +32,9 @@ fall_back() {
 }
 
 install() {
-  DEBIAN_FRONTEND=noninteractive apt-get update -qq >"$log.apt" 2>&1 &&
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >>"$log.apt" 2>&1
+  # One unreachable source of a third party fails the whole refresh; what counts is whether the install succeeds.
+  DEBIAN_FRONTEND=noninteractive apt-get update -qq >"$log.apt" 2>&1 || true
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >>"$log.apt" 2>&1
 }
 
 if answers; then

@@ -17,6 +17,8 @@ AT_LEAST_EVERY = 30.0
 class DiskWatch:
     """A thread that measures the machine's writable layer every two seconds, and less when nothing is written.
 
+    ``client`` belongs to the thread, which closes it.
+
     Measuring walks the layer's files. So where the engine's disk can be seen from here, a walk is made only when
     that disk has lost a quarter of what the machine may still write.
     """
@@ -37,6 +39,12 @@ class DiskWatch:
         self._over.set()
 
     def _watch(self) -> None:
+        try:
+            self._measure()
+        finally:
+            self._client.close()
+
+    def _measure(self) -> None:
         free_then = _free(self._root)
         walked = time.monotonic()
         pause = POLL_SECONDS
