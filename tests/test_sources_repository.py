@@ -226,6 +226,15 @@ def test_many_may_fetch_into_one_cache_at_once(origin: Origin, tmp_path: Path) -
     assert [path.name for path in (tmp_path / "repository").iterdir()] == [origin.commits[1]]
 
 
+def test_what_a_killed_fetch_left_is_swept_after_a_day(origin: Origin, tmp_path: Path) -> None:
+    cache = tmp_path / "repository"
+    for name, age in ((".incoming-old", 90_000), (".scratch-old", 90_000), (".incoming-new", 60)):
+        (cache / name / "work").mkdir(parents=True)
+        os.utime(cache / name, (time.time() - age, time.time() - age))
+    RepositorySource(tmp_path).fetch({"name": "x", "url": origin.bare.as_uri(), "commit": origin.commits[0]})
+    assert sorted(path.name for path in cache.iterdir()) == sorted([".incoming-new", origin.commits[0]])
+
+
 def make_tree(root: Path) -> Path:
     (root / "src").mkdir(parents=True)
     (root / "README.rst").write_text("thing\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from referee.adapters.sources.tree import tree_sha256
 
 _SEAL = "seal"
 _WORK = "work"
+_HALF_MADE = (".incoming-", ".scratch-", ".discarded-")
+_LEFT_BEHIND_SECONDS = 24 * 3600
 
 
 class Cache:
@@ -41,6 +44,7 @@ class Cache:
         """Let ``build`` fill an empty ``work`` directory, seal it and put it under ``key``."""
         entry = self.root / key
         entry.parent.mkdir(parents=True, exist_ok=True)
+        self._sweep()
         incoming = Path(tempfile.mkdtemp(prefix=".incoming-", dir=self.root))
         try:
             work = incoming / _WORK
@@ -56,6 +60,13 @@ class Cache:
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
         return entry / _WORK
+
+    def _sweep(self) -> None:
+        """Remove what a killed process left half made a day ago or longer."""
+        for entry in self.root.glob(".*"):
+            with contextlib.suppress(FileNotFoundError):
+                if entry.name.startswith(_HALF_MADE) and time.time() - entry.stat().st_mtime > _LEFT_BEHIND_SECONDS:
+                    shutil.rmtree(entry, ignore_errors=True)
 
     def scratch(self) -> tempfile.TemporaryDirectory[str]:
         """A temporary directory on the cache's own disk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -19,7 +20,6 @@ _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "true",
-    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
     "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
     "GIT_LFS_SKIP_SMUDGE": "1",
     "LC_ALL": "C",
@@ -35,8 +35,9 @@ _SETTINGS_MORE = ("core.autocrlf=false", "core.symlinks=true", "init.defaultBran
 
 def git(arguments: list[str], cwd: Path) -> Outcome:
     """Run one git command in ``cwd`` with nothing of the host's configuration."""
+    ssh = {"GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")}
     settings = [part for setting in (*_SETTINGS, *_SETTINGS_MORE) for part in ("-c", setting)]
-    return run(["git", *settings, *arguments], cwd=cwd, environment=_ENVIRONMENT, without=_OF_ANOTHER_REPOSITORY)
+    return run(["git", *settings, *arguments], cwd=cwd, environment=_ENVIRONMENT | ssh, without=_OF_ANOTHER_REPOSITORY)
 
 
 def checked_url(url: str) -> str:
