@@ -106,6 +106,8 @@ SAME = [
     ("start\n[... truncated ...]\nend", "start\nmiddle\nend"),
     ("f the first line was cut\nlast line", "head of the first line was cut\nlast line"),
     ("first line\nthe last line was c", "first line\nthe last line was cut"),
+    ("one\ntwo\nth", "one\ntwo\nthree"),
+    ("ne\ntwo\nthree", "one\ntwo\nthree"),
     ("done\nexit code: 0", "done"),
     ("", ""),
     ("exit 0", ""),
@@ -121,6 +123,9 @@ DIFFERENT = [
     ("ok\nok", "ok"),
     ("81 frames decoded", ""),
     ("version 1.2.3", "version 1.2.4"),
+    ("one\ntw", "one\ntwo"),
+    ("one\ntwo\nree", "one\ntwo\nthree"),
+    ("on\ntwo\nthree", "one\ntwo\nthree"),
     ("port is open", "port is closed"),
     ("first\nthe middle was c\nlast", "first\nthe middle was cut\nlast"),
 ]

@@ -360,7 +360,7 @@ def test_a_killed_harness_may_leave_the_first_part_of_a_cast(tmp_path: Path, siz
     if holds:
         assert verify(shop.records, shop.evidence, shop.scores).runs == 1
     else:
-        with pytest.raises(Finding, match="session.cast is not what"):
+        with pytest.raises(Finding, match=r"session\.cast is not what"):
             verify(shop.records, shop.evidence, shop.scores)
 
 

@@ -4,7 +4,7 @@ The rule, so that a stranger can apply it (``docs/methodology.md`` §5): both te
 control removed), what ``CHANGING`` names becomes a placeholder, runs of white space become one space, empty lines go.
 Then every line of the report must be a line of the output, as often as the report has it, in any order. A line that is
 none may be an excerpt: part of a line of the output, ending where words end, and not shorter than ``EXCERPT_MINIMUM``;
-the first and the last line may be cut anywhere if ``CUT_MINIMUM`` characters are left.
+of several lines, the first may have lost its front and the last its end (of two, ``CUT_MINIMUM`` characters must be left).
 """
 
 from __future__ import annotations
@@ -112,8 +112,7 @@ def _missing(claims: list[str], printed: list[str]) -> str | None:
             there[line] -= 1
             continue
         excerpts += 1
-        at_an_end = len(claims) > 1 and index in {0, len(claims) - 1}
-        if excerpts > MOST_EXCERPTS or not (_is_excerpt(line, printed) or (at_an_end and _is_cut(line, printed))):
+        if excerpts > MOST_EXCERPTS or not (_is_excerpt(line, printed) or _is_cut(line, index, len(claims), printed)):
             return line
     return None
 
@@ -125,8 +124,13 @@ def _is_excerpt(line: str, printed: list[str]) -> bool:
     return any(line in one and pattern.search(one) for one in printed if len(one) > len(line))
 
 
-def _is_cut(line: str, printed: list[str]) -> bool:
-    return len(line) >= CUT_MINIMUM and any(one.startswith(line) or one.endswith(line) for one in printed)
+def _is_cut(line: str, index: int, count: int, printed: list[str]) -> bool:
+    """A first line may have lost its front, a last one its end."""
+    if count == 1 or (count == 2 and len(line) < CUT_MINIMUM):  # noqa: PLR2004 — beside one line, a cut one must say more
+        return False
+    if index == 0:
+        return any(one.endswith(line) for one in printed)
+    return index == count - 1 and any(one.startswith(line) for one in printed)
 
 
 def _is_ellipsis(line: str) -> bool:
