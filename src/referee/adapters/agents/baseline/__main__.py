@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
-sys.stdout.write("baseline: reads the README and manifests, installs, starts, works through errors, verifies, reports\n")
+sys.stdout.write(
+    "baseline: reads the README and manifests, installs, starts, works through errors, verifies, reports\n"
+)
 sys.stdout.flush()
 
 import contextlib  # noqa: E402 — the first line must not wait for anything

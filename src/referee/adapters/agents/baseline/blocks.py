@@ -25,11 +25,13 @@ _LABELS = {
 }  # fmt: skip
 #: First words of a shell line.
 VERBS = frozenset(
-    "pip pip3 pipx uv uvx poetry pdm conda python python3 py npm npx yarn pnpm bun bunx node deno git cd mkdir make "
-    "cmake ninja meson ./configure ./bootstrap ./autogen.sh cargo rustc rustup go java javac mvn ./mvnw gradle "
-    "./gradlew ruby gem bundle rake rails php composer docker docker-compose podman curl wget cp mv echo cat export "
-    "sudo apt apt-get brew choco source touch tox nox pytest flask uvicorn gunicorn hypercorn django-admin streamlit "
-    "celery rq http ls chmod tar unzip sh bash env corepack".split()
+    """
+    pip pip3 pipx uv uvx poetry pdm conda python python3 py npm npx yarn pnpm bun bunx node deno git cd mkdir make
+    cmake ninja meson ./configure ./bootstrap ./autogen.sh cargo rustc rustup go java javac mvn ./mvnw gradle
+    ./gradlew ruby gem bundle rake rails php composer docker docker-compose podman curl wget cp mv echo cat export
+    sudo apt apt-get brew choco source touch tox nox pytest flask uvicorn gunicorn hypercorn django-admin
+    streamlit celery rq http ls chmod tar unzip sh bash env corepack
+    """.split()  # noqa: SIM905 — a word list reads better as words
 )
 _EXCLUDED = re.compile(
     r"\b(uninstall\w*|remov(e|ing)|contribut\w*|licen[sc]e\w*|windows|macos|mac os|os x|homebrew|chocolatey|scoop|"
@@ -39,7 +41,9 @@ _EXCLUDED = re.compile(
     r"browsers?|cdn|deno|bun|jsr|react native|docker( compose)?|kubernetes|helm|vs ?code|editor\w*|vim|emacs)\b",
     re.IGNORECASE,
 )
-_DEVELOPERS = re.compile(r"\b(develop(ment|ing|er)\w*|hacking|building from source|running (the )?tests|tests?|testing)\b", re.IGNORECASE)
+_DEVELOPERS = re.compile(
+    r"\b(develop(ment|ing|er)\w*|hacking|building from source|running (the )?tests|tests?|testing)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,19 @@ def _guess(text: str, programs: frozenset[str], default: str) -> str:
         return "shell"
     words = [line.strip().lstrip("#$> ").split(" ")[0] for line in lines]
     commands = sum(1 for word in words if word in VERBS or word in programs)
-    if words[0] in VERBS | programs and (commands * 2 >= len(lines) or len(lines) == 1) and not lines[0].rstrip().endswith(("{", ";")):
+    if (
+        words[0] in VERBS | programs
+        and (commands * 2 >= len(lines) or len(lines) == 1)
+        and not lines[0].rstrip().endswith(("{", ";"))
+    ):
         return "shell"
     if _is_json(text):
         return "data"
     if default != "javascript" and is_python(text):
         return "python"
-    if re.search(r"\brequire\(|^import .* from ['\"]|^(const|let|var) \w|=>|\bfunction\b|;\s*(//.*)?$", text, re.MULTILINE):
+    if re.search(
+        r"\brequire\(|^import .* from ['\"]|^(const|let|var) \w|=>|\bfunction\b|;\s*(//.*)?$", text, re.MULTILINE
+    ):
         return "javascript" if not text.lstrip().startswith("<") else "data"
     return "shell" if commands and commands == len(lines) else "text"
 

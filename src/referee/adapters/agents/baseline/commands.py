@@ -10,14 +10,16 @@ from .blocks import VERBS
 
 #: Runs another package manager's or platform's world.
 _ELSEWHERE = frozenset(
-    "brew choco scoop winget conda mamba docker docker-compose podman kubectl helm dnf yum pacman zypper apk emerge "
-    "pkg snap flatpak nix nix-env port systemctl service ssh scp heroku vercel netlify gcloud aws az open xdg-open "
-    "start code vim vi nano emacs less more man top htop watch exit sudoedit deactivate pyenv nvm asdf rbenv nix-shell "
-    "code-insiders bun bunx deno rustup rm bumpver twine gh volta fnm".split()
+    """
+    brew choco scoop winget conda mamba docker docker-compose podman kubectl helm dnf yum pacman zypper apk emerge
+    pkg snap flatpak nix nix-env port systemctl service ssh scp heroku vercel netlify gcloud aws az open xdg-open
+    start code vim vi nano emacs less more man top htop watch exit sudoedit deactivate pyenv nvm asdf rbenv
+    nix-shell code-insiders bun bunx deno rustup rm bumpver twine gh volta fnm
+    """.split()  # noqa: SIM905 — a word list reads better as words
 )
 _PLACEHOLDER = re.compile(
     r"<[A-Za-z][\w \-./|]*>|\bpath/to\b|/path\b|\bYOUR[_-]?\w*|\byour[-_]\w+|\.\.\.|…|\[options?\]|\[[A-Z_]+\]|"
-    r"\{\{?\w+\}?\}|\bxxx+\b|\bexample\.(com|org)\b|\buser@|\bhost:",
+    r"\{\{?\w+\}?\}|~/(?!\.)|\bxxx+\b|\bexample\.(com|org)\b|\buser@|\bhost:",
 )
 _LOCAL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d+))?(/[^\s'\"`)>\]]*)?")
 
@@ -86,12 +88,15 @@ def words_of(line: str) -> list[str]:
         return []
 
 
-def read_command(line: str, order: int, title: str, programs: frozenset[str], own: frozenset[str]) -> Command:
+def read_command(  # noqa: C901 — one question after the other
+    line: str, order: int, title: str, programs: frozenset[str], own: frozenset[str]
+) -> Command:
     """Say what a line is for. ``own``: the names under which the subject is installed."""
     line = re.sub(r"^sudo (-\w+ )*", "", re.sub(r"\s+#\s.*$", "", line)).strip()
+    line = re.sub(r"(?:\.{0,2}/)?(?:path/to|path|some)/(?:\w+/)*(?=[\w-]+\.\w{1,5}\b)", "", line)
     words = words_of(line)
     made = Command(line, "skip", order, title)
-    while words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0]):
+    while words and (words[0] == "env" or re.fullmatch(r"[A-Za-z_]\w*=.*", words[0])):
         words = words[1:]
     if not words or (_PLACEHOLDER.search(line) and "git clone" not in line):
         return made
@@ -146,7 +151,7 @@ def _installs(words: list[str]) -> list[str]:
 
 
 def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> str:
-    """``npx NAME``, ``npm create NAME@latest -- …``, ``uvx NAME``, ``pipx run NAME`` -> the pinned, installed program."""
+    """``npx NAME``, ``npm create NAME@latest -- …``, ``uvx NAME``, ``pipx run NAME`` -> the installed program."""
     starts = (
         ("npx",), ("npm", "exec"), ("pnpm", "dlx"), ("pnpm", "exec"), ("yarn", "dlx"), ("yarn",), ("pnpm",), ("bunx",),
         ("uvx",), ("pipx", "run"), ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run"),
@@ -163,7 +168,7 @@ def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> 
         if name in programs:
             return shlex.join([name, *rest[1:]])
         if name in own and programs:
-            return shlex.join([sorted(programs, key=lambda p: (p not in name, len(p)))[0], *rest[1:]])
+            return shlex.join([min(programs, key=lambda p: (p not in name, len(p), p)), *rest[1:]])
         if start[0] in {"uv", "poetry", "pdm", "pipenv"} and rest[0] in {"python", "python3", "pytest"}:
             return shlex.join(rest)
     if words[0] in {"npm", "yarn", "pnpm", "bun"} and words[1:2] and words[1] in {"create", "init"} and words[2:]:

@@ -84,10 +84,14 @@ def _markdown(text: str) -> Document:
     tokens = MarkdownIt("commonmark").parse(text)
     for number, token in enumerate(tokens):
         if token.type == "inline":
-            words = "".join(child.content if child.type in {"text", "code_inline"} else " " for child in token.children or [])
+            words = "".join(
+                child.content if child.type in {"text", "code_inline"} else " " for child in token.children or []
+            )
             collector.document.spans += [c.content for c in token.children or [] if c.type == "code_inline"]
             links = [str(c.attrs.get("href", "")) for c in token.children or [] if c.type == "link_open"]
-            collector.document.prose += " ".join(link for link in links if "localhost" in link or "127.0.0.1" in link)
+            collector.document.prose += "".join(
+                f"{link}\n" for link in links if "localhost" in link or "127.0.0.1" in link
+            )
             opener = tokens[number - 1]
             if opener.type == "heading_open":
                 collector.heading(int(opener.tag[1:]), words)
@@ -110,7 +114,7 @@ class _Html(html.parser.HTMLParser):
         self.kind = ""
         self.text = ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 — the parser's signature
         if tag in {"h1", "h2", "h3", "h4", "pre", "summary", "p"} and self.kind != "pre":
             self.kind, self.text = tag, ""
 
@@ -179,7 +183,9 @@ def _unknown_directive(message: object, collector: _Collector) -> None:
         if type(child).__name__ != "literal_block":
             continue
         lines = child.astext().splitlines()
-        if re.match(r"\.\. (testcode|doctest|ipython|prompt|code-block|sourcecode|highlight)::", lines[0] if lines else ""):
+        if re.match(
+            r"\.\. (testcode|doctest|ipython|prompt|code-block|sourcecode|highlight)::", lines[0] if lines else ""
+        ):
             label = lines[0].split("::", 1)[1].strip() or ("python" if "test" in lines[0] else "")
             body = [line for line in lines[1:] if not re.match(r"\s+:\w+:", line)]
             indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)

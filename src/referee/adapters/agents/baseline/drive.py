@@ -8,7 +8,7 @@ from typing import Any
 
 from . import debian, documents
 from .ecosystems import plans
-from .ecosystems.plan import Plan
+from .ecosystems.plan import Plan, Tests
 from .quickstart import Quickstart, place_payload, trivial, verify_line
 from .report import RETURNED_BYTES
 from .terminal import Result, say
@@ -16,9 +16,33 @@ from .workshop import Workshop, failure_sentence
 
 #: Seconds that must be left for a proof to be worth beginning.
 _PROOF = 20
+_PILLOW = (
+    "test -x /work/tools/bin/python || python3 -m venv /work/tools; /work/tools/bin/python -m pip install -q pillow"
+)
 #: A file of such a name that no decoder accepts is a failure; a text may be in a dialect of its own.
 _MUST_DECODE = frozenset(
-    ".png .jpg .jpeg .gif .bmp .webp .tif .tiff .pdf .wav .mp3 .mp4 .ogg .flac .svg .zip .xlsx .docx .sqlite .db".split()
+    [
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".bmp",
+        ".webp",
+        ".tif",
+        ".tiff",
+        ".pdf",
+        ".wav",
+        ".mp3",
+        ".mp4",
+        ".ogg",
+        ".flac",
+        ".svg",
+        ".zip",
+        ".xlsx",
+        ".docx",
+        ".sqlite",
+        ".db",
+    ]
 )
 
 
@@ -31,6 +55,11 @@ def bring_up(shop: Workshop) -> None:
     for number, plan in enumerate(found[:3]):
         say(f"# plan {number + 1}: {plan.ecosystem} (confidence {plan.confidence})")
         carry_out(shop, plan)
+        if shop.draft.depth == "tier3_none":
+            for key, what in shop.stops.items():
+                shop.draft.met(key, what, "no honest way round it on this machine")
+                shop.draft.note(what)
+            shop.stops.clear()
         if shop.draft.depth != "tier3_none" or (number == 0 and shop.draft.installed and plan.confidence >= 50):  # noqa: PLR2004
             return
 
@@ -57,7 +86,7 @@ def carry_out(shop: Workshop, plan: Plan) -> None:
     follow_readme(shop, plan, quickstart)
     if not good_enough(quickstart):
         fall_back(shop, plan, quickstart)
-    conclude(shop, plan, quickstart)
+    conclude(shop, quickstart)
 
 
 def install(shop: Workshop, plan: Plan) -> bool:
@@ -89,6 +118,10 @@ def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
     for name in sorted(own)[:2]:
         if "python" in plan.languages and shop.mission.artifact:
             shop.run(f".venv/bin/python -m pip install '{shop.mission.artifact}[{name.split('[')[1].rstrip(']')}]'")
+    texts = " ".join(typed.text for typed in quickstart.typed if typed.kind in {"python", "pycon", "javascript"})
+    if re.search(r"['\"][\w./-]+\.(jpe?g|png|gif|webp|bmp|tiff?)['\"]", texts):
+        shop.tried.add("decoder:pillow")
+        shop.run(_PILLOW, timeout=180)
     for language in ("python", "javascript"):
         if language in plan.languages:
             quickstart.examples(language)
@@ -99,42 +132,88 @@ def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
 def good_enough(quickstart: Quickstart) -> bool:
     """Whether the README alone gave a real verification."""
     tried = quickstart.tried
-    return bool(quickstart.steps) and (
-        (tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0
-    )
+    return bool(quickstart.steps) and ((tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0)
 
 
 def fall_back(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
-    """Where the README shows nothing that runs: servers, the project's tests, real uses of its programs."""
+    """Where the README shows nothing that runs: servers, tests, real uses of its programs, its sources, its names."""
+    for attempt in (_serve, _test, _invoke, _source, _exercise):
+        if shop.mission.left() > _PROOF and attempt(shop, plan, quickstart):
+            return
+
+
+def _serve(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
+    spans = [span for span in quickstart.document.spans if re.fullmatch(r"/[\w-]+", span)]
     for server in plan.servers:
-        if quickstart.server(server.command, list(server.paths)):
-            return
-    for tests in plan.tests:
-        result = shop.work(tests.command, timeout=shop.mission.slice(tests.share, least=120), must=False)
-        passed = tests.passed(result.output)
-        if result.ok and passed:
-            shop.draft.note(f"{passed} tests of the project passed")
-            quickstart.steps.append({"kind": "tests", "line": tests.command, "seconds": 900})
-            quickstart.tried.commands += 1
-            return
-        shop.draft.note(f"tests: {failure_sentence(tests.command, result)}")
+        quickstart.fresh()
+        seen = shop.run(server.command, cwd=quickstart.cwd, timeout=90, serving=True)
+        if seen.ports and quickstart.server(seen.command, [*server.paths, *spans[:3]], port=seen.ports[0]):
+            return True
+    return False
+
+
+def _test(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
+    return run_tests(shop, quickstart, plan.tests)
+
+
+def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
     for line in plan.invocations:
         quickstart.fresh()
         result = shop.run(line, cwd=quickstart.cwd, timeout=60, serving=True)
-        if result.ports:
-            if quickstart.server(line, quickstart._paths("")):  # noqa: SLF001 — same room
-                return
-        elif result.ok and result.output.strip() and not trivial(line) and not _is_usage(result):
-            quickstart.steps.append({"kind": "command", "line": line})
-            quickstart.tried.commands += 1
-            return
+        if result.ports and quickstart.server(line, quickstart.paths("")):
+            return True
+        if result.ok and result.output.strip() and not trivial(line) and not _is_usage(result):
+            return quickstart.keep(line)
+    return False
+
+
+def _source(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
+    if plan.source is None:
+        return False
+    readme, tests = plan.source(shop)
+    if readme and (not shop.mission.readme or readme.stat().st_size > 2 * shop.mission.readme.stat().st_size):
+        say(f"# the sources bring a longer README: {readme}")
+        quickstart.document = documents.read_document(readme)
+        quickstart.__post_init__()
+        follow_readme(shop, plan, quickstart)
+    return good_enough(quickstart) or run_tests(shop, quickstart, tests)
+
+
+def _exercise(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
+    for line in plan.exercises:
+        quickstart.fresh()
+        result = shop.work(
+            line, cwd=quickstart.cwd, timeout=120, must=False,
+            good=lambda seen: seen.ok and "ffmpeg not found" not in seen.output,
+        )  # fmt: skip
+        if result.ok:
+            quickstart.given += [path.name for path in sorted(quickstart.cwd.glob("sample.*"))]
+            return quickstart.keep(line)
+    return False
+
+
+def run_tests(shop: Workshop, quickstart: Quickstart, suites: tuple[Tests, ...]) -> bool:
+    """The first of the suites that passes becomes a step."""
+    for tests in suites:
+        limit = shop.mission.slice(tests.share, least=120)
+        if tests.work:
+            result = shop.work(tests.command, timeout=limit, must=False)
+        else:
+            result = shop.run(tests.command, timeout=limit)
+        passed = tests.passed(result.output)
+        if result.ok and passed:
+            shop.draft.note(f"{passed} tests of the project passed")
+            return quickstart.keep(tests.command, kind="tests", seconds=900)
+        if tests.work:
+            shop.draft.note(f"tests: {failure_sentence(tests.command, result)}")
+    return False
 
 
 def _is_usage(result: Result) -> bool:
     return bool(re.match(r"\s*(usage|options|help)\b", result.output, re.IGNORECASE)) or "Usage:" in result.output[:600]
 
 
-def conclude(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
+def conclude(shop: Workshop, quickstart: Quickstart) -> None:
     """Prove it twice from a fresh shell, and say what was observed."""
     tried = quickstart.tried
     if tried.failed:
@@ -175,7 +254,7 @@ def prove(shop: Workshop, quickstart: Quickstart) -> str:
         runs = [_from_fresh_shell(shop) for _ in range(2)]
         bad = next((run for run in runs if not run.ok), None)
         if bad is None:
-            lines = _mute(quickstart, steps, runs)
+            lines = _mute(steps, runs)
             if lines is not None:
                 return lines
             continue
@@ -183,7 +262,7 @@ def prove(shop: Workshop, quickstart: Quickstart) -> str:
             continue
         steps = _without_failed(shop, quickstart, steps, bad)
         quickstart.steps = steps
-        if not [step for step in steps if step["kind"] != "file"]:
+        if not [step for step in steps if step["kind"] not in {"file", "sample"}]:
             shop.draft.note(f"the verification did not hold: {bad.last_lines(2)}")
             return ""
     return ""
@@ -203,7 +282,7 @@ def _trust() -> str:
     return "".join(f"export {name}={os.environ[name]}; " for name in kept)
 
 
-def _mute(quickstart: Quickstart, steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
+def _mute(steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
     """The stable lines; None after muting steps whose output changed (they are then proved again)."""
     first, second = (run.output.splitlines() for run in runs)
     if first == second:
@@ -213,7 +292,11 @@ def _mute(quickstart: Quickstart, steps: list[dict[str, Any]], runs: list[Result
     others = set(second)
     for line in first:
         if line.startswith(("$ ", "wrote ")):
-            heads = [i for i, step in enumerate(steps) if line.startswith(f"$ {(step.get('title') or step.get('line', ''))}"[:60])]
+            heads = [
+                i
+                for i, step in enumerate(steps)
+                if line.startswith(f"$ {(step.get('title') or step.get('line', ''))}"[:60])
+            ]
             current = next((i for i in heads if i > current), current)
         elif line not in others and current >= 0:
             step = steps[current]
@@ -241,11 +324,8 @@ def _decoders(shop: Workshop, bad: Result) -> bool:
         if not re.search(pattern, bad.output) or f"decoder:{package}" in shop.tried:
             continue
         shop.tried.add(f"decoder:{package}")
-        if package == "pillow":
-            line = "test -x /work/tools/bin/python || python3 -m venv /work/tools; /work/tools/bin/python -m pip install -q pillow"
-            new = shop.run(line, timeout=180).ok or new
-        else:
-            new = debian.install(shop, package) or new
+        got = shop.run(_PILLOW, timeout=180).ok if package == "pillow" else debian.install(shop, package)
+        new = got or new
     return new
 
 
@@ -265,7 +345,7 @@ def _without_failed(
         quickstart.given += broken
         shop.draft.note(f"made but not readable as what its name says: {', '.join(broken)[:120]}")
         return steps
-    return [step for step in steps if step["kind"] not in {"server"}] if "GET" in said or "server" in said else steps[:-1]
+    return [step for step in steps if step["kind"] != "server"] if "GET" in said or "server" in said else steps[:-1]
 
 
 def readme_names(project: Path) -> list[str]:

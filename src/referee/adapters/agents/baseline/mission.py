@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,7 +72,7 @@ def _readme_in(directory: Path) -> Path | None:
     order = {".md": 0, ".markdown": 1, ".rst": 2, ".txt": 3, "": 4}
     found = [
         entry
-        for entry in sorted(os.listdir(directory))
+        for entry in sorted(path.name for path in directory.iterdir())
         if Path(entry).stem.lower() == "readme" and Path(entry).suffix.lower() in order
     ]
     found.sort(key=lambda entry: order[Path(entry).suffix.lower()])

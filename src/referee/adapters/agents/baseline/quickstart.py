@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,11 +129,13 @@ class Quickstart:
         if live and self.tried.uses:
             self._steady(language, listed, paths)
             line = self._line(language)
-            self.steps.append({"kind": "command", "line": line, "title": f"the README's {language} examples", "seconds": 300})
+            self.steps.append(
+                {"kind": "command", "line": line, "title": f"the README's {language} examples", "seconds": 300}
+            )
         for snippet in listed:
             if snippet.get("serves"):
                 line = f"{self._line(language)} --serve {snippet['id']}"
-                self.server(line, self._paths(str(snippet["text"])))
+                self.server(line, self.paths(str(snippet["text"])))
 
     def _modules(self, language: str, listed: list[dict[str, Any]]) -> None:
         """Examples that the README tells to save under a name are saved under it."""
@@ -168,6 +171,17 @@ class Quickstart:
         """A file that the README shows."""
         self.given.append(name)
         self.steps.append({"kind": "file", "name": name, "text": text})
+
+    def add_sample(self, name: str) -> None:
+        """A small file of ours for a name that an example takes for granted."""
+        line = (
+            f"cd {self.cwd} && python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import verify_samples as s; "
+            f"sys.exit(not s.make(sys.argv[2]))' {self.shop.verify} {shlex.quote(name)}"
+        )
+        if self.shop.run(line, timeout=90, show=False).ok:
+            say(f"# made a sample {name}")
+            self.given.append(name)
+            self.steps.append({"kind": "sample", "name": name})
 
     def _line(self, language: str) -> str:
         verify = self.shop.verify
@@ -236,7 +250,11 @@ class Quickstart:
     def _uses(self, language: str, listed: list[dict[str, Any]], trial: dict[str, Any]) -> bool:
         """Whether what ran names the package and calls something: an import alone shows nothing."""
         named = calls = False
-        names = {part for package in self.plan.packages for part in (package, package.split(".")[0], package.rsplit("/", 1)[-1])}
+        names = {
+            part
+            for package in self.plan.packages
+            for part in (package, package.split(".")[0], package.rsplit("/", 1)[-1])
+        }
         for snippet in listed:
             ran = (trial.get(snippet["id"]) or {}).get("ran") or []
             if not ran:
@@ -287,31 +305,52 @@ class Quickstart:
                 continue
             if command.purpose not in {"own", "run"} or self._needs_other(command):
                 continue
+            if self.tried.servers > 1 and self.served(command):
+                continue
             self._sources(command)
             count += 1
             self._one(command, here)
+
+    def served(self, command: Command) -> bool:
+        """Whether the same program has been seen to be a server: two of its forms are shown, that is enough."""
+        head = commands.words_of(command.line)[0]
+        return any(step["kind"] == "server" and step["line"].split()[0] == head for step in self.steps)
 
     def _needs_other(self, command: Command) -> bool:
         """Whether a line is bookkeeping for this run: already done, or nothing to see."""
         words = commands.words_of(command.line)
         known = any(step.get("line") == command.line for step in self.steps)
-        return known or words[0] in {"source", "export", "cat", "echo", "ls"} or "venv" in words or words[:2] == ["git", "init"]
+        return (
+            known
+            or words[0] in {"source", "export", "cat", "echo", "ls"}
+            or "venv" in words
+            or words[:2] == ["git", "init"]
+        )
 
     def _sources(self, command: Command) -> None:
         """A file that a command names and that is not there: the example before it, or a sample of ours."""
-        for word in commands.words_of(command.line)[1:]:
+        for word in commands.words_of(command.line):
+            word = word.split("=", 1)[1] if re.match(r"(--)?[\w-]+=", word) else word  # noqa: PLW2901
             name = word.split(":")[0] + ".py" if re.fullmatch(r"[a-z_]\w*:[a-z_]\w*", word) else word
-            if not re.fullmatch(r"(\./)?[\w./-]+\.[A-Za-z0-9]{1,5}", name) or (self.cwd / name).exists() or name in self.given:
+            if (
+                not re.fullmatch(r"(\./)?[\w./-]+\.[A-Za-z0-9]{1,5}", name)
+                or (self.cwd / name).exists()
+                or name in self.given
+            ):
                 continue
             suffix = Path(name).suffix
-            kind = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".json": "data"}.get(suffix)
+            kind = {
+                ".py": "python",
+                ".js": "javascript",
+                ".mjs": "javascript",
+                ".cjs": "javascript",
+                ".json": "data",
+            }.get(suffix)
             before = [t for t in self.typed if t.kind == kind and t.block.order < command.order]
             if before and kind:
                 self.add_file(name.removeprefix("./"), before[-1].text)
             elif kind != "python" and not re.search(rf"(-o|>|--output|--out\S*)[ =]{re.escape(word)}", command.line):
-                sample = _sample(name)
-                if sample:
-                    self.add_file(name.removeprefix("./"), sample)
+                self.add_sample(name.removeprefix("./"))
         self._start_missing()
 
     def _start_missing(self) -> None:
@@ -326,7 +365,7 @@ class Quickstart:
             serving=True, example=True,
         )  # fmt: skip
         if result.ports:
-            if self.server(result.command, self._paths(""), port=result.ports[0], cwd=here):
+            if self.server(result.command, self.paths(""), port=result.ports[0], cwd=here):
                 self.tried.commands += 1
             return
         if not result.ok:
@@ -338,11 +377,12 @@ class Quickstart:
             self.tried.commands += 1
         self.steps.append(step)
 
-    def _paths(self, text: str) -> list[str]:
+    def paths(self, text: str) -> list[str]:
         """Documented paths of a server: addresses in the README, routes in the example."""
         found = [path for _, path in commands.local_paths(self.document.prose + "\n".join(t.text for t in self.typed))]
-        for route in re.findall(r"@\w+\.(?:route|get|api_route|view)\(\s*['\"](/[^'\"]*)['\"]", text or "".join(t.text for t in self.typed)):
-            found.append(re.sub(r"<(?:int|float):?\w*>|\{\w*(?:id|count|n)\w*(?::int)?\}", "7", route))
+        source = text or "".join(t.text for t in self.typed)
+        routes = re.findall(r"@\w+\.(?:route|get|api_route|view)\(\s*['\"](/[^'\"]*)['\"]", source)
+        found += [re.sub(r"<(?:int|float):?\w*>|\{\w*(?:id|count|n)\w*(?::int)?\}", "7", route) for route in routes]
         filled = [re.sub(r"<[\w:]*>|\{[\w:]*\}|:\w+", "sample", path) for path in found]
         return list(dict.fromkeys(filled))[:6]
 
@@ -362,9 +402,15 @@ class Quickstart:
         return False
 
     def _holds(self, extra: list[dict[str, Any]]) -> bool:
-        files = [step for step in self.steps if step["kind"] == "file"]
+        files = [step for step in self.steps if step["kind"] in {"file", "sample"}]
         self.write([*files, *extra])
         return self.shop.run(verify_line(self.shop), timeout=180).ok
+
+    def keep(self, line: str, *, kind: str = "command", seconds: int = 120) -> bool:
+        """A command that verified something becomes a step."""
+        self.steps.append({"kind": kind, "line": line, "seconds": seconds})
+        self.tried.commands += 1
+        return True
 
     def write(self, steps: list[dict[str, Any]]) -> None:
         """Write ``verify/plan.json``."""
@@ -390,7 +436,9 @@ def verify_line(shop: Workshop) -> str:
 def trivial(line: str) -> bool:
     """Whether a command only tells about itself."""
     words = commands.words_of(line)
-    return len(words) > 1 and any(word in {"--help", "-h", "--version", "-V", "-v", "help", "version"} for word in words[1:])
+    return len(words) > 1 and any(
+        word in {"--help", "-h", "--version", "-V", "-v", "help", "version"} for word in words[1:]
+    )
 
 
 def place_payload(shop: Workshop) -> None:
@@ -413,10 +461,3 @@ def _by_example(result: Result) -> dict[str, str]:
             current = match.group(1)
         found[current] = found.get(current, "") + line + "\n"
     return found
-
-
-def _sample(name: str) -> str:
-    from .payload.verify_samples import _PLAIN, TEXT  # noqa: PLC0415
-
-    suffix = Path(name).suffix.lower()
-    return TEXT if suffix == ".txt" else _PLAIN.get(suffix, "")

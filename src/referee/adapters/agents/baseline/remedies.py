@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from . import debian, remedies_node, remedies_python
+from . import debian, remedies_native, remedies_node, remedies_python
 from .services import BY_PORT, SERVICES, Service
 from .terminal import Result
 from .workshop import Applied, Remedy
@@ -26,8 +26,9 @@ def retry(_shop: Workshop, _match: re.Match[str], _result: Result, _argument: st
 
 
 def give_up(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> None:
-    """Write down what cannot be helped."""
-    shop.draft.note(f"stopped by: {match.group(0)[:120]} ({result.command[:80]})")
+    """Remember what cannot be helped."""
+    line = next((text for text in result.output.splitlines() if match.group(0).split("\n")[0] in text), match.group(0))
+    shop.stops[f"give_up:{match.group(0)[:60]}"] = line.strip()[:200]
 
 
 def apt(shop: Workshop, _match: re.Match[str], _result: Result, argument: str) -> Applied | None:
@@ -99,9 +100,11 @@ def program(shop: Workshop, match: re.Match[str], _result: Result, _argument: st
 
 #: Words before "not found" that are no program.
 _WORDS = frozenset(
-    "module package file files command error key page object name route version user item node it this that which "
-    "attribute method class function type value path resource directory dependency dependencies import a the not "
-    "was is library header config host token tag branch commit test tests".split()
+    """
+    module package file files command error key page object name route version user item node it this that which
+    attribute method class function type value path resource directory dependency dependencies import a the not
+    was is library header config host token tag branch commit test tests
+    """.split()  # noqa: SIM905 — a word list reads better as words
 )
 
 
@@ -158,7 +161,9 @@ def display(shop: Workshop, _match: re.Match[str], _result: Result, _argument: s
         return None
     if not shop.run("command -v Xvfb", timeout=20, show=False).ok and not debian.install(shop, "xvfb"):
         return None
-    shop.run("touch /root/.Xauthority; (setsid Xvfb :99 -screen 0 1280x800x24 -nolisten tcp >/dev/null 2>&1 &)", timeout=20)
+    shop.run(
+        "touch /root/.Xauthority; (setsid Xvfb :99 -screen 0 1280x800x24 -nolisten tcp >/dev/null 2>&1 &)", timeout=20
+    )
     time.sleep(2)
     shop.display = True
     shop.keep("DISPLAY", ":99")
@@ -173,18 +178,24 @@ def free_port() -> int:
     return port
 
 
-def other_port(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
-    """Choose another port: an option of the command, else the variable PORT."""
+def other_port(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Choose another port: in the command, by its own option, else by the variable PORT."""
+    numbers = re.findall(r"(?::|[Pp]ort[ =:]+|, )(\d{2,5})\b", result.output)
     port = next((p for p in range(18080, 18200) if _free(p)), free_port())
-    taken = re.search(r":(\d{2,5})\b|port (\d{2,5})", result.output[match.start() :])
-    number = next((group for group in taken.groups() if group), "") if taken else ""
-    command = result.command
-    if number and re.search(rf"\b{number}\b", command):
-        return Applied(f"port {number} is taken: used {port}", re.sub(rf"\b{number}\b", str(port), command))
-    if "PORT" not in shop.lasting:
-        shop.keep("PORT", str(port))
-        return Applied(f"port {number or 'wanted'} is taken: set PORT={port}")
-    return Applied(f"port {number or 'wanted'} is taken: used --port {port}", f"{command} --port {port}")
+    for taken in dict.fromkeys(numbers):
+        if re.search(rf"\b{taken}\b", result.command):
+            return Applied(f"port {taken} is taken: used {port}", re.sub(rf"\b{taken}\b", str(port), result.command))
+    wanted = next(iter(numbers), "3000")
+    if "verify_snippets" in result.command:
+        shop.keep("VERIFY_PORTS", f"{wanted}={port}")
+        return Applied(f"port {wanted} is taken: the example listens on {port}")
+    words = result.command.split()
+    usage = shop.run(f"{words[0]} --help", timeout=30, show=False).output
+    option = re.search(r"--port\b", usage)
+    if option and "--port" not in result.command:
+        return Applied(f"port {wanted} is taken: used --port {port}", f"{result.command} --port {port}")
+    shop.keep("PORT", str(port))
+    return Applied(f"port {wanted} is taken: set PORT={port}")
 
 
 def _free(port: int) -> bool:
@@ -251,5 +262,5 @@ REMEDIES: dict[str, Remedy] = {
     "service": service, "service_named": service_named, "unprivileged": unprivileged, "display": display,
     "other_port": other_port, "env": env, "env_file": env_file, "less_parallel": less_parallel,
     "executable": executable, "prompt": prompt, "crash": crash,
-    **remedies_python.REMEDIES, **remedies_node.REMEDIES,
+    **remedies_python.REMEDIES, **remedies_node.REMEDIES, **remedies_native.NATIVE_REMEDIES,
 }  # fmt: skip

@@ -41,7 +41,12 @@ def node_module(shop: Workshop, match: re.Match[str], result: Result, _argument:
     """Install a package that an example or a message asks for."""
     name = next((value for value in match.groupdict("").values() if value), "").rstrip(".,")
     own = shop.mission.package or ""
-    if not name or name in {own, "node", "npm"} or name.startswith((".", "/", "node:")) or "/" in name.lstrip("@").split("/", 1)[-1]:
+    if (
+        not name
+        or name in {own, "node", "npm"}
+        or name.startswith((".", "/", "node:"))
+        or "/" in name.lstrip("@").split("/", 1)[-1]
+    ):
         return None
     root = name if name.startswith("@") else name.split("/")[0]
     known = root.lower() in shop.documented or re.search(rf"(?<![\w-]){re.escape(root)}(?![\w-])", shop.prose)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import tarfile
 import time
 import zipfile
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from . import debian
@@ -27,9 +28,11 @@ DISTRIBUTIONS = {
 }  # fmt: skip
 #: Libraries that examples of all walks use without saying so.
 _COMMON = frozenset(
-    "numpy pandas requests matplotlib scipy flask django aiohttp httpx pytest sqlalchemy redis six pytz "
-    "jinja2 click fastapi uvicorn starlette tornado trio anyio pydantic rich tqdm lxml attrs markdown "
-    "setuptools networkx psutil cffi cryptography packaging typing_extensions polars pyarrow twisted gevent".split()
+    """
+    numpy pandas requests matplotlib scipy flask django aiohttp httpx pytest sqlalchemy redis six pytz jinja2
+    click fastapi uvicorn starlette tornado trio anyio pydantic rich tqdm lxml attrs markdown setuptools networkx
+    psutil cffi cryptography packaging typing_extensions polars pyarrow twisted gevent
+    """.split()  # noqa: SIM905 — a word list reads better as words
 )
 _BUILD = "/work/tools/build-constraints.txt"
 _RUN = "/work/tools/constraints.txt"
@@ -56,7 +59,7 @@ def build_tool(shop: Workshop, _match: re.Match[str], result: Result, argument: 
 
 def build_ladder(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
     """When a build fails for no reason we know, go back in build tools one rung at a time."""
-    if "pip" not in result.command or "error: command" in result.output and "failed with exit code" in result.output:
+    if "pip" not in result.command or ("error: command" in result.output and "failed with exit code" in result.output):
         return None
     for rung in ("Cython<3", "setuptools<70", "setuptools<58", "numpy<2"):
         key = f"build_tool:{rung}"
@@ -76,7 +79,10 @@ def build_module(shop: Workshop, match: re.Match[str], result: Result, _argument
         return None
     if not shop.run(f"{pip(shop)} install {extra} '{name}'", timeout=300).ok:
         return None
-    return Applied(f"built without isolation, with {name}", result.command.replace("pip install", "pip install --no-build-isolation", 1))
+    return Applied(
+        f"built without isolation, with {name}",
+        result.command.replace("pip install", "pip install --no-build-isolation", 1),
+    )
 
 
 def venv(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
@@ -86,7 +92,9 @@ def venv(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) 
     path = f"{shop.project}/.venv/bin"
     if path not in shop.paths:
         shop.paths.insert(0, path)
-    return Applied("made a virtual environment in .venv", re.sub(r"/usr/bin/python3?", f"{path}/python", result.command))
+    return Applied(
+        "made a virtual environment in .venv", re.sub(r"/usr/bin/python3?", f"{path}/python", result.command)
+    )
 
 
 def other_python(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) -> None:
@@ -94,7 +102,7 @@ def other_python(shop: Workshop, match: re.Match[str], _result: Result, _argumen
     for minor in (14, 13, 12, 10, 9):
         if shop.run(f"command -v python3.{minor}", timeout=10, show=False).ok:
             shop.draft.note(f"python3.{minor} is there but was not tried")
-    shop.draft.note(match.group(0).strip()[:200])
+    shop.stops["python"] = match.group(0).strip()[:200]
 
 
 def pkg_resources(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
@@ -110,7 +118,8 @@ def pretend_version(shop: Workshop, _match: re.Match[str], _result: Result, _arg
     version = shop.mission.version or stated_version(shop)
     if not version:
         return None
-    for name in ("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION", "PDM_BUILD_SCM_VERSION", "UV_DYNAMIC_VERSIONING_BYPASS",
+    for name in ("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION", "PDM_BUILD_SCM_VERSION",
+                 "UV_DYNAMIC_VERSIONING_BYPASS",
                  "POETRY_DYNAMIC_VERSIONING_BYPASS", "VERSIONEER_OVERRIDE"):  # fmt: skip
         shop.env[name] = version
     return Applied(f"set SETUPTOOLS_SCM_PRETEND_VERSION={version} (and its kin)")
@@ -126,7 +135,9 @@ def stated_version(shop: Workshop) -> str:
     for pattern in ("CHANGE*", "HISTORY*", "NEWS*", "docs/CHANGE*", "docs/change*", "Change*", "change*"):
         for path in sorted(shop.project.glob(pattern)):
             if path.is_file():
-                found = re.search(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)?)(?![\w.]*\d)", path.read_text(errors="replace")[:20000])
+                found = re.search(
+                    r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)?)(?![\w.]*\d)", path.read_text(errors="replace")[:20000]
+                )
                 if found:
                     return found.group(1)
     return ""
@@ -140,7 +151,8 @@ def python_module(shop: Workshop, match: re.Match[str], result: Result, _argumen
     plain = re.split(r"[<>=\[]", name.lower())[0]
     mentioned = {low, plain, low.replace("_", "-")} & (shop.documented | _COMMON)
     said = re.search(rf"(?<![\w./-]){re.escape(low)}(?![\w/-])", shop.prose.lower()) and len(low) > 3  # noqa: PLR2004
-    if not (mentioned or module in DISTRIBUTIONS or said):
+    tests = "pytest" in result.command or "unittest" in result.command
+    if not (mentioned or module in DISTRIBUTIONS or said or tests):
         return None
     if "pip install" in result.command and "install -e" not in result.command and module != "pkg_resources":
         return build_module(shop, match, result, "")
@@ -164,14 +176,16 @@ def older_dependency(shop: Workshop, match: re.Match[str], result: Result, _argu
     """Go back in the releases of the dependency that moved on, one minor series at a time, until the name is back."""
     module = match.group("module").split(".")[0]
     probe = f"{match.group('module')}:{match.group('name')}"
-    listing = (
-        "import importlib.metadata as m,sys;"
-        "print(next(iter(m.packages_distributions().get(sys.argv[1],[])),''))"
-    )
+    listing = "import importlib.metadata as m,sys;print(next(iter(m.packages_distributions().get(sys.argv[1],[])),''))"
     found = shop.run(f'.venv/bin/python -c "{listing}" {module}', timeout=30, show=False).output.strip()
     own = (shop.mission.package or "").lower().replace("_", "-")
+    if module in sys.stdlib_module_names:
+        shop.stops[f"interpreter:{probe}"] = (
+            f"Python {sys.version_info.major}.{sys.version_info.minor} has no {probe.replace(':', '.')} any more"
+        )
+        return None
     if not found or found.lower().replace("_", "-") == own:
-        return older_all(shop, match, result, "")
+        return older_all(shop, match, result, "") if shop.strict else None
     versions = _series(shop, found)
     check = (
         f"import importlib,sys; m=importlib.import_module('{match.group('module')}'); "
@@ -222,26 +236,26 @@ def released(shop: Workshop) -> datetime | None:
     stamps: list[float] = []
     if path.suffix in {".whl", ".zip"}:
         with zipfile.ZipFile(path) as archive:
-            stamps = [datetime(*info.date_time, tzinfo=timezone.utc).timestamp() for info in archive.infolist()]
+            stamps = [datetime(*info.date_time, tzinfo=UTC).timestamp() for info in archive.infolist()]
     elif tarfile.is_tarfile(path):
         with tarfile.open(path) as tar:
             stamps = [float(member.mtime) for member in tar]
     newest = max(stamps, default=0.0)
-    floor = datetime(2008, 1, 1, tzinfo=timezone.utc).timestamp()
-    fixed = datetime(2020, 2, 2, tzinfo=timezone.utc).timestamp()  # a build tool's constant, no date
-    if newest < floor or newest > time.time() or abs(newest - fixed) < 86400 * 2:  # noqa: PLR2004
+    floor = datetime(2008, 1, 1, tzinfo=UTC).timestamp()
+    fixed = datetime(2020, 2, 2, tzinfo=UTC).timestamp()  # a build tool's constant, no date
+    if newest < floor or newest > time.time() or abs(newest - fixed) < 86400 * 2:
         return None
-    return datetime.fromtimestamp(newest, tz=timezone.utc)
+    return datetime.fromtimestamp(newest, tz=UTC)
 
 
 def older_all(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
     """Resolve all dependencies as they were a month after the artifact was made."""
     made = released(shop)
     artifact = shop.mission.artifact
-    if made is None or artifact is None or "older_all" in shop.tried:
+    if made is None or artifact is None or "older_all" in shop.tried or not shop.strict:
         return None
     shop.tried.add("older_all")
-    day = datetime.fromtimestamp(made.timestamp() + 30 * 86400, tz=timezone.utc).strftime("%Y-%m-%d")
+    day = datetime.fromtimestamp(made.timestamp() + 30 * 86400, tz=UTC).strftime("%Y-%m-%d")
     tool = "/work/tools/bin/uv"
     shop.run(f"test -x {tool} || (python3 -m venv /work/tools && /work/tools/bin/pip install -q uv)", timeout=180)
     line = f"{tool} pip install --python .venv/bin/python --exclude-newer {day} --reinstall {artifact}"

@@ -32,8 +32,7 @@ _PG = (
     'runuser -u postgres -- /usr/lib/postgresql/$V/bin/pg_ctl -D "$D" -l "$D/log" -w -o "-p 5432" start >/dev/null'
 )
 _MARIA = (
-    "install -d -o mysql -g mysql /run/mysqld; "
-    "(setsid mariadbd-safe --user=mysql --skip-log-error >/dev/null 2>&1 &)"
+    "install -d -o mysql -g mysql /run/mysqld; (setsid mariadbd-safe --user=mysql --skip-log-error >/dev/null 2>&1 &)"
 )
 _MARIA_ONCE = (
     "mariadb -uroot -e \"CREATE USER IF NOT EXISTS 'root'@'127.0.0.1'; "
@@ -48,9 +47,7 @@ SERVICES: dict[str, Service] = {
         Service("postgresql", ("postgresql",), 5432, _PG),
         Service("mariadb", ("mariadb-server",), 3306, _MARIA, _MARIA_ONCE),
         Service("memcached", ("memcached",), 11211, "memcached -d -u nobody -l 127.0.0.1 -p 11211"),
-        Service(
-            "rabbitmq", ("rabbitmq-server",), 5672, "(setsid rabbitmq-server >/dev/null 2>&1 &)"
-        ),
+        Service("rabbitmq", ("rabbitmq-server",), 5672, "(setsid rabbitmq-server >/dev/null 2>&1 &)"),
         Service("mosquitto", ("mosquitto",), 1883, "mosquitto -d -p 1883 >/dev/null 2>&1"),
         Service("beanstalkd", ("beanstalkd",), 11300, "(setsid beanstalkd -l 127.0.0.1 -p 11300 >/dev/null 2>&1 &)"),
         Service("slapd", ("slapd",), 389, "slapd -h ldap://127.0.0.1:389/"),

@@ -138,7 +138,7 @@ def run(
     return Result(command, code, ends.text(), time.monotonic() - started, waiting, tuple(ports))
 
 
-def _follow(
+def _follow(  # noqa: C901 — one loop that must see everything at once
     process: subprocess.Popen[bytes], ends: _Ends, until: float, *, show: bool, ports: list[int] | None
 ) -> tuple[int | None, bool]:
     """Copy output until the end of the process; (status, waiting). Background children may keep the pipe open."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .terminal import Result
+from .troubles_native import NATIVE, NATIVE_LAST
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ _PYTHON = (
     (r"externally-managed-environment", "Debian's Python refuses installs outside a virtual environment", "venv"),
     (r"(?:ensurepip is not|No module named ensurepip|python3(?:\.\d+)?-venv)", "Python's venv module is incomplete",
      "apt:python3-venv"),
-    (r"(?P<dist>[\w.-]+)[^\n]*requires a different Python: (?P<have>[\d.]+)[^\n]*not in '(?P<spec>[^']+)'",
+    (r"(?P<dist>[\w.-]+)'? requires a different Python: (?P<have>[\d.]+)[^\n]*not in '(?P<spec>[^']+)'",
      "{dist} needs Python {spec}, this machine has {have}", "other_python"),
     (r"(?:Ignored the following versions that require a different python version|Requires-Python) ",
      "no release of a dependency supports this Python", "other_python"),
@@ -96,9 +97,11 @@ _SYSTEM = (
     (r"(?P<file>lib[\w.+-]+\.so(?:\.[\d.]+)?): cannot open shared object file", "the shared library {file} is missing",
      "shared_object"),
     (r"(?:cannot load library|Could not find library|could not load|not find a suitable|OSError: no library called|"
-     r"Unable to find|unable to load|Failed to load dynlib)[^\n']{0,40}['\"](?P<file>lib[\w.+-]+?\.so[\d.]*|[\w-]+)['\"]",
+     r"Unable to find|unable to load|Failed to load dynlib)[^\n']{0,40}['\"]"
+     r"(?P<file>lib[\w.+-]+?\.so[\d.]*|[\w-]+)['\"]",
      "the shared library {file} is missing", "shared_object"),
-    (r"No package '(?P<pc>[\w.+-]+)' found|Package '?(?P<pc2>[\w.+-]+)'?,? (?:required by '[^']*', )?(?:was )?not found|"
+    (r"No package '(?P<pc>[\w.+-]+)' found|"
+     r"Package '?(?P<pc2>[\w.+-]+)'?,? (?:required by '[^']*', )?(?:was )?not found|"
      r"Dependency \"?(?P<pc3>[\w.+-]+)\"? not found|Run-time dependency (?P<pc4>[\w.+-]+) found: NO",
      "pkg-config finds no description of {pc}{pc2}{pc3}{pc4}", "pkgconfig"),
     (r"Could not find a package configuration file provided by \"(?P<cmake>\w+)\"|Could NOT find (?P<cmake2>\w+) ",
@@ -107,7 +110,8 @@ _SYSTEM = (
      r"geos-config|llvm-config|freetype-config|cups-config|net-snmp-config|nc-config)\b[^\n]{0,60}"
      r"(?:not found|is required|No such file|executable not)", "the tool {tool} of a library is missing", "program"),
     (r"(?:command '(?P<cc>[\w/.+-]*(?:gcc|cc|c\+\+|g\+\+|clang|x86_64-linux-gnu-g\+?\+?c*))' failed: No such file|"
-     r"(?P<cc2>No acceptable C compiler|no acceptable C compiler|gcc: (?:command )?not found|cc: (?:command )?not found|"
+     r"(?P<cc2>No acceptable C compiler|no acceptable C compiler|gcc: (?:command )?not found|"
+     r"cc: (?:command )?not found|"
      r"g\+\+: (?:command )?not found|linker `cc` not found|CMAKE_C(?:XX)?_COMPILER not set))",
      "a C compiler is missing", "apt:build-essential"),
     (r"Python\.h: No such file", "Python's headers are missing", "apt:python3-dev"),
@@ -155,8 +159,9 @@ _RUNTIME = (
     (r"Can't connect to (?:local )?MySQL server|\(2003, |\(2002, ", "no MySQL server answers", "service_named:mariadb"),
     (r"(?:redis|valkey)\w*[\s\S]{0,2000}ConnectionRefusedError|Error (?:111|97|99) connecting to",
      "no Redis server answers", "service_named:redis"),
-    (r"(?:27017|ServerSelectionTimeoutError|MongoNetworkError)", "it needs MongoDB, which Debian does not have", "stop"),
-    (r"(?:EADDRINUSE|[Aa]ddress already in use|port (?P<port>\d+) is (?:already )?in use|Port \d+ is in use|"
+    (r"(?:27017|ServerSelectionTimeoutError|MongoNetworkError)",
+     "it needs MongoDB, which Debian does not have", "stop"),
+    (r"(?:EADDRINUSE|[Aa]ddress already in use|[Pp]ort (?P<port>\d+)[^\n]{0,60}already in use|[Pp]ort \d+ is in use|"
      r"Errno 98)", "the port it wants is taken", "other_port"),
     (r"(?:ERR_OSSL_EVP_UNSUPPORTED|error:0308010C)", "it uses a hash that this Node's OpenSSL 3 no longer offers",
      "env:NODE_OPTIONS=--openssl-legacy-provider"),
@@ -168,8 +173,8 @@ _RUNTIME = (
      r"(?:required|not set|missing))", "it needs an API key of a paid or foreign service", "stop"),
     (r"\.env(?:\.local)?[^\n]{0,40}(?:not found|missing|does not exist|No such file|ENOENT)|"
      r"(?:ENOENT|No such file)[^\n]{0,80}\.env\b", "its environment file is missing", "env_file"),
-    (r"(?:missing|[Mm]issing|undefined|required|not set)[^\n]{0,40}environment variable", "it wants environment variables",
-     "env_file"),
+    (r"(?:missing|[Mm]issing|undefined|required|not set)[^\n]{0,40}environment variable",
+     "it wants environment variables", "env_file"),
     (r"LC_ALL|locale\.Error|UnicodeEncodeError: 'ascii'", "the locale is not UTF-8", "env:LC_ALL=C.UTF-8"),
     (r"tzdata|ZoneInfoNotFoundError", "the time zone database is missing", "apt:tzdata"),
 )  # fmt: skip
@@ -199,7 +204,8 @@ _NODE = (
 _LAST = (
     (r"(?:getaddrinfo|Name or service not known|Temporary failure in name resolution|NameResolutionError|ENOTFOUND|"
      r"Could not resolve host|Network is unreachable|CERTIFICATE_VERIFY_FAILED|ProxyError|Tunnel connection failed|"
-     r"URLError|403 Forbidden|HTTP Error 40[37]|[Ff]etch failed)", "it wants a network host that cannot be reached from here", "give_up"),
+     r"URLError|403 Forbidden|HTTP Error 40[37]|[Ff]etch failed)",
+     "it wants a network host that cannot be reached from here", "give_up"),
     (r"(?:subprocess-exited-with-error|Failed building wheel|Failed to build|metadata-generation-failed)",
      "the build failed with today's build tools", "build_ladder"),
     (r"(?:No matching distribution found for|Could not find a version that satisfies the requirement) (?P<req>\S+)",
@@ -207,7 +213,7 @@ _LAST = (
     (r"Permission denied|EACCES", "a file may not be run or written", "executable"),
 )  # fmt: skip
 
-TABLE: tuple[Row, ...] = _rows(*_NETWORK, *_PYTHON, *_SYSTEM, *_NODE, *_RUNTIME, *_LAST)
+TABLE: tuple[Row, ...] = _rows(*_NETWORK, *NATIVE, *_PYTHON, *_SYSTEM, *_NODE, *_RUNTIME, *NATIVE_LAST, *_LAST)
 
 
 def diagnose(result: Result) -> Iterator[Diagnosis]:

@@ -18,6 +18,7 @@ from .terminal import Result, say
 TRUSTED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: At most so many fixes for one command.
 FIXES = 14
+_SHORT = 90
 _QUIET = {
     "DEBIAN_FRONTEND": "noninteractive",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -66,6 +67,10 @@ class Workshop:
     #: Names that the README itself tells the reader to install (lower case).
     documented: set[str] = field(default_factory=set)
     prose: str = ""
+    #: Whether the command being worked on must succeed (an install, not an optional example).
+    strict: bool = True
+    #: Diagnoses that nothing here can help, by key: errors that stay when nothing is verified in the end.
+    stops: dict[str, str] = field(default_factory=dict)
 
     @property
     def project(self) -> Path:
@@ -139,8 +144,9 @@ class Workshop:
 
         result = once(command)
         for _ in range(FIXES):
-            if success(result) or self.mission.left() < 5:
+            if success(result) or self.mission.left() < 5:  # noqa: PLR2004 — no time to fix anything
                 break
+            self.strict = must
             applied, trouble = self._remedy(result)
             if applied is None or trouble is None:
                 break
@@ -162,9 +168,10 @@ class Workshop:
                 continue
             self.tried.add(diagnosis.key)
             if diagnosis.remedy == "stop":
-                self.draft.met(diagnosis.key, diagnosis.what, "no honest way round it on this machine")
-                self.draft.note(diagnosis.what)
-                return None, None
+                self.stops[diagnosis.key] = diagnosis.what
+                if self.strict:
+                    return None, None
+                continue
             say(f"# diagnosis: {diagnosis.what}")
             name, _, argument = diagnosis.remedy.partition(":")
             applied = REMEDIES[name](self, diagnosis.match, result, argument)
@@ -203,7 +210,7 @@ class Workshop:
 
 def failure_sentence(command: str, result: Result) -> str:
     """What a failed command did, from what was observed."""
-    short = command if len(command) < 90 else command[:87] + "..."
+    short = command if len(command) < _SHORT else command[: _SHORT - 3] + "..."
     if result.waiting:
         return f"`{short}` waited for an answer: {result.last_lines(1)}"
     if result.code is None:

@@ -32,15 +32,19 @@ def plan(shop: Workshop) -> Plan | None:
         programs=tuple(programs),
         packages=(name,),
         languages=frozenset({"shell", "javascript"}),
-        check=f"node -e \"import('{name}').then(m => console.log(Object.keys(m).slice(0, 8)))\"" if library and not programs else
-        f"test -d node_modules/{name}",
+        check=f"node -e \"import('{name}').then(m => console.log(Object.keys(m).slice(0, 8)))\""
+        if library and not programs
+        else f"test -d node_modules/{name}",
         invocations=tuple(_invocations(programs)),
     )
 
 
 def prepare(shop: Workshop) -> None:
     """The parser with which the verification splits examples into statements, apart from the project's packages."""
-    shop.run(f"mkdir -p {shop.verify} && cd {shop.verify} && npm init -y >/dev/null && npm install --silent acorn@8", timeout=180)
+    shop.run(
+        f"mkdir -p {shop.verify} && cd {shop.verify} && npm init -y >/dev/null && npm install --silent acorn@8",
+        timeout=180,
+    )
 
 
 def read_manifest(artifact: Path) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def plan(shop: Workshop) -> Plan | None:
         packages=(name,),
         languages=frozenset({"shell", "javascript"}),
         tests=tuple(tests_of(manager, scripts)),
-        servers=tuple(Server(f"{manager} run {script}") for script in ("start", "serve", "preview", "dev") if script in scripts),
+        servers=tuple(
+            Server(f"{manager} run {script}") for script in ("start", "serve", "preview", "dev") if script in scripts
+        ),
     )
 
 
@@ -76,7 +78,8 @@ def passed(output: str) -> int | None:
     """Passed tests of jest, mocha, vitest, tap, ava, node:test; None when the output does not tell."""
     if re.search(r"\b[1-9]\d* (failing|failed)\b|^# fail [1-9]", output, re.MULTILINE):
         return None
-    for pattern in (r"Tests:\s+(?:\d+ \w+, )*(\d+) passed", r"(\d+) passing", r"Tests\s+(\d+) passed", r"^# pass\s+(\d+)",
+    for pattern in (r"Tests:\s+(?:\d+ \w+, )*(\d+) passed", r"(\d+) passing", r"Tests\s+(\d+) passed",
+                    r"^# pass\s+(\d+)",
                     r"(\d+) tests? passed", r"(\d+) passed", r"^ℹ pass (\d+)", r"(\d+) assertions?"):  # fmt: skip
         found = re.findall(pattern, output, re.MULTILINE)
         if found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,11 +21,15 @@ class Tool:
 
 @dataclass(frozen=True)
 class Tests:
-    """The project's own tests: a shell line, and how many passed by its output (None: it cannot be told)."""
+    """The project's own tests: a shell line, and how many passed by its output (None: it cannot be told).
+
+    ``work``: whether a failure is worked through the table of troubles.
+    """
 
     command: str
     passed: Callable[[str], int | None]
     share: float = 0.3
+    work: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,10 @@ class Plan:
         servers: ways to start it as a server, best first.
         invocations: real uses of its programs, for when the README shows none.
         environment: extra environment for all commands.
+        exercises: shell lines that use the library by what its names promise, worked through the table, when neither
+            README nor tests prove anything.
+        source: called when nothing above verified anything: fetches the sources of this very version and returns their
+            README (or None) and the tests they bring.
         check: a shell line that proves that the install took (an import, a built file); empty when install proves it.
     """
 
@@ -68,5 +77,7 @@ class Plan:
     tests: tuple[Tests, ...] = ()
     servers: tuple[Server, ...] = ()
     invocations: tuple[str, ...] = ()
+    exercises: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    source: Callable[[Workshop], tuple[Path | None, tuple[Tests, ...]]] | None = None
     check: str = ""

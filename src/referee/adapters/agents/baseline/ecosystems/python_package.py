@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .plan import Plan, Tests, Tool
+from .plan import Plan, Server, Tests, Tool
 from .python_tests import passed
 
 if TYPE_CHECKING:
@@ -39,8 +39,17 @@ def plan(shop: Workshop) -> Plan | None:
         languages=frozenset({"shell", "python"}),
         check=f'{_PYTHON} -c "import {import_names(modules, name)}"',
         tests=(
-            Tests(f"{shop.project}/{_PYTHON} {shop.verify}/verify_doctests.py {' '.join(modules[:2])}", passed, 0.1),
-            *source_tests(shop),
+            Tests(
+                f"{shop.project}/{_PYTHON} {shop.verify}/verify_doctests.py {' '.join(modules[:2])}",
+                passed,
+                0.1,
+                work=False,
+            ),
+        ),
+        exercises=(f"{shop.project}/{_PYTHON} {shop.verify}/verify_roundtrip.py {' '.join(modules[:2])}",),
+        source=from_source,
+        servers=tuple(
+            Server(f"{shop.project}/{_PYTHON} {shop.verify}/verify_app.py {module} 18765") for module in modules[:1]
         ),
         invocations=tuple(_invocations(programs)),
     )
@@ -123,21 +132,41 @@ def _invocations(programs: list[str]) -> list[str]:
     return lines
 
 
-def source_tests(shop: Workshop) -> tuple[Tests, ...]:
-    """The tests inside a pinned source distribution, run against the installed package."""
-    artifact = shop.mission.artifact
-    if artifact is None or artifact.suffix == ".whl":
-        return ()
-    names, _ = _listing(artifact)
-    folder = next((d for d in ("tests", "test") if any(name.split("/")[1:2] == [d] for name in names)), None)
+def from_source(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
+    """The README and the tests of the source distribution of this very version."""
+    mission = shop.mission
+    archive = mission.artifact
+    if archive is None:
+        return None, ()
+    place = Path("/work/tools/source")
+    if archive.suffix == ".whl":
+        got = f"/work/tools/sdist && {_PYTHON} -m pip download -q --no-deps --no-binary :all: -d /work/tools/sdist"
+        if not shop.run(f"mkdir -p {got} '{mission.package}=={mission.version}'", timeout=180).ok:
+            return None, ()
+        found = sorted(Path("/work/tools/sdist").glob("*.tar.gz"))
+        if not found:
+            return None, ()
+        archive = found[0]
+    if not shop.run(f"mkdir -p {place} && tar -xf {archive} -C {place} --strip-components=1", timeout=60).ok:
+        return None, ()
+    readme = next((p for p in sorted(place.iterdir()) if p.name.lower().startswith("readme") and p.is_file()), None)
+    return readme, source_tests(shop, place)
+
+
+def source_tests(shop: Workshop, place: Path) -> tuple[Tests, ...]:
+    """The tests of an unpacked source distribution, set apart from its code so that they test what was installed."""
+    folder = next((name for name in ("tests", "test", "testing") if any((place / name).glob("**/*test*.py"))), None)
     if folder is None:
         return ()
+    apart = shop.verify / "tests-of-source"
     python = f"{shop.project}/{_PYTHON}"
-    line = (
-        f"mkdir -p {shop.verify}/source && tar -xf {artifact} -C {shop.verify}/source --strip-components=1 && "
-        f"cd {shop.verify}/source && ({python} -m pytest --version >/dev/null 2>&1 || {python} -m pip install -q pytest) "
-        f"&& {python} -m pytest -q -x {folder}"
+    named = any((place / folder).glob("**/test_*.py")) or any((place / folder).glob("**/*_test.py"))
+    files = folder if named else f"{folder}/*.py"
+    settings = "conftest.py pytest.ini setup.cfg tox.ini pyproject.toml *.md *.rst"
+    copy = f"mkdir -p {apart} && cp -r {place}/{folder} {apart}/ && cd {place} && cp {settings} {apart}/ 2>/dev/null"
+    extras = (
+        f'for e in test tests testing; do grep -qs "^Provides-Extra: $e$" PKG-INFO && '
+        f"{python} -m pip install -q '{shop.mission.artifact}['$e']'; done"
     )
-    return (Tests(line, passed),)
-
-
+    shop.run(f"{copy}; {python} -m pip install -q pytest; {extras}; true", timeout=300)
+    return (Tests(f"cd {apart} && {python} -m pytest -q {files}", passed),)

@@ -22,7 +22,9 @@ def plan(shop: Workshop) -> Plan | None:
     if shop.mission.kind != "repository":
         return None
     manifest = next((name for name in ("pyproject.toml", "setup.py", "setup.cfg") if (root / name).is_file()), "")
-    requirements = next((n for n in ("requirements.txt", "requirements/base.txt", "requirements.in") if (root / n).is_file()), "")
+    requirements = next(
+        (n for n in ("requirements.txt", "requirements/base.txt", "requirements.in") if (root / n).is_file()), ""
+    )
     if not manifest and not requirements:
         return None
     project = read_pyproject(root)
@@ -66,8 +68,8 @@ def _extras(project: dict[str, Any]) -> str:
 def modules_in(root: Path) -> list[str]:
     """Import names of a tree: packages and modules in src/ or in the root."""
     found: list[str] = []
-    left_out = {"tests", "test", "docs", "doc", "examples", "example", "setup", "conftest", "scripts", "tools", "noxfile",
-                "tasks", "benchmarks", "versioneer", "fabfile", "build", "verify"}  # fmt: skip
+    left_out = {"tests", "test", "docs", "doc", "examples", "example", "setup", "conftest", "scripts", "tools",
+                "noxfile", "tasks", "benchmarks", "versioneer", "fabfile", "build", "verify"}  # fmt: skip
     for base in (root / "src", root / "lib", root):
         if not base.is_dir():
             continue
@@ -82,16 +84,23 @@ def modules_in(root: Path) -> list[str]:
 
 
 def test_suites(root: Path, project: dict[str, Any]) -> tuple[Tests, ...]:
-    """pytest over the tests that are there, with what they need."""
+    """Pytest over the tests that are there, with what they need."""
     folder = next((name for name in ("tests", "test", "testing") if (root / name).is_dir()), "")
-    inside = "" if folder else next((str(p.relative_to(root)) for p in sorted(root.glob("**/test_*.py"))[:1] if ".venv" not in p.parts), "")
+    inside = (
+        ""
+        if folder
+        else next(
+            (str(p.relative_to(root)) for p in sorted(root.glob("**/test_*.py"))[:1] if ".venv" not in p.parts), ""
+        )
+    )
     if not folder and not inside:
         return ()
     groups = project.get("dependency-groups") or {}
     names = [name for name in ("test", "tests", "testing", "dev") if name in groups]
     needed = [word for word in groups.get(names[0], []) if isinstance(word, str)] if names else []
     for name in ("requirements-dev.txt", "requirements-test.txt", "requirements/test.txt", "requirements/tests.txt",
-                 "dev-requirements.txt", "test-requirements.txt", "requirements_dev.txt", "tests/requirements.txt"):  # fmt: skip
+                 "dev-requirements.txt", "test-requirements.txt", "requirements_dev.txt",
+                 "tests/requirements.txt"):  # fmt: skip
         if (root / name).is_file():
             needed.append(f"-r {name}")
             break

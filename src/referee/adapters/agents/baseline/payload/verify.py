@@ -34,6 +34,9 @@ _COUNTS = re.compile(
 _LISTING = re.compile(r"<title>\s*(Directory listing for|Index of|listing directory)", re.IGNORECASE)
 
 
+_MAKE = "import sys; sys.path.insert(0, sys.argv[1]); import verify_samples as s; sys.exit(not s.make(sys.argv[2]))"
+
+
 class Failed(Exception):
     """A step did not do what it did."""
 
@@ -59,13 +62,20 @@ class Verifier:
         self.stops: list[str] = []
 
     def shell(self, line: str, cwd: str, **how: Any) -> subprocess.Popen[bytes]:
+        """Start a shell line, as the plan's user where it names one."""
         words = ["/bin/bash", "-c", line]
         if self.plan.get("user"):
             user = self.plan["user"]
             self.env["HOME"] = f"/home/{user}"
             words = ["runuser", "-u", user, "--", *words]
         return subprocess.Popen(
-            words, cwd=cwd, env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True, **how
+            words,
+            cwd=cwd,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **how,
         )
 
     def prepare(self) -> None:
@@ -74,9 +84,14 @@ class Verifier:
             if subprocess.run(["bash", "-c", service["probe"]], check=False, stderr=subprocess.DEVNULL).returncode == 0:
                 continue
             with open(f"/tmp/verify-{service['name']}.log", "wb") as log:
-                subprocess.run(["bash", "-c", service["start"]], check=False, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                subprocess.run(
+                    ["bash", "-c", service["start"]], check=False, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
             for _ in range(80):
-                if subprocess.run(["bash", "-c", service["probe"]], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+                if (
+                    subprocess.run(["bash", "-c", service["probe"]], check=False, stderr=subprocess.DEVNULL).returncode
+                    == 0
+                ):
                     break
                 time.sleep(0.5)
             else:
@@ -84,7 +99,9 @@ class Verifier:
         if self.plan.get("display"):
             number = next(n for n in range(90, 140) if not os.path.exists(f"/tmp/.X11-unix/X{n}"))
             words = ["Xvfb", f":{number}", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]
-            server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            server = subprocess.Popen(
+                words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            )
             self.started.append(server)
             self.env["DISPLAY"] = f":{number}"
             with contextlib.suppress(OSError), open("/root/.Xauthority", "a", encoding="ascii"):
@@ -108,6 +125,10 @@ class Verifier:
             if self.plan.get("user"):
                 shutil.chown(path, self.plan["user"])
             say(f"wrote {step['name']} as documented")
+        elif kind == "sample":
+            done = subprocess.run([sys.executable, "-c", _MAKE, HERE, step["name"]], cwd=self.cwd, check=False)
+            if done.returncode != 0:
+                raise Failed(f"no sample {step['name']} could be made")
         elif kind == "server":
             self.server(step, cwd)
         else:
@@ -172,11 +193,17 @@ class Verifier:
     def decode(self, before: dict[str, tuple[float, int]]) -> None:
         """Decode every file that the steps made."""
         skip = set(self.plan.get("given", []))
-        made = [name for name, mark in snapshot(self.cwd, self.plan).items() if before.get(name) != mark and name not in skip]
+        made = [
+            name
+            for name, mark in snapshot(self.cwd, self.plan).items()
+            if before.get(name) != mark and name not in skip
+        ]
         if not made:
             return
         line = shlex.join([sys.executable, os.path.join(HERE, "verify_decode.py"), *sorted(made)[:40]])
-        done = subprocess.run(["bash", "-c", line], cwd=self.cwd, env=self.env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=self.cwd, env=self.env, capture_output=True, text=True, check=False
+        )
         for text in done.stdout.splitlines():
             say(text)
         if done.returncode != 0:
@@ -191,7 +218,18 @@ class Verifier:
 def snapshot(root: str, plan: dict[str, Any]) -> dict[str, tuple[float, int]]:
     """Modification time and size of every file below ``root``, without what builds leave behind."""
     found: dict[str, tuple[float, int]] = {}
-    left_out = {"node_modules", ".venv", ".git", "__pycache__", "verify", "target", ".tox", "build", ".cache", ".pytest_cache"}
+    left_out = {
+        "node_modules",
+        ".venv",
+        ".git",
+        "__pycache__",
+        "verify",
+        "target",
+        ".tox",
+        "build",
+        ".cache",
+        ".pytest_cache",
+    }
     if not plan.get("scratch"):
         left_out |= {"dist", ".next", "vendor", "obj", "bin", "venv", "coverage"}
     for directory, names, files in os.walk(root):
@@ -210,7 +248,10 @@ def tree(root: int) -> set[int]:
     found = {root}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stream:
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stream,
+            ):
                 cells = stream.read().rsplit(")", 1)[1].split()
                 if int(cells[3]) == root:
                     found.add(int(entry))

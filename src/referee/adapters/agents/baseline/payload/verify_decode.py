@@ -17,7 +17,7 @@ import sys
 import tarfile
 import wave
 import zipfile
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 _LOAD = "import sys;from PIL import Image;i=Image.open(sys.argv[1]);i.load();print(i.format,'%dx%d'%i.size,'pixels')"
 _IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ico", ".ppm", ".pbm", ".xpm"}
@@ -119,7 +119,7 @@ def _json(path: str) -> str:
 
 
 def _xml(path: str) -> str:
-    root = ElementTree.parse(path).getroot()
+    root = ET.parse(path).getroot()
     return f"XML <{root.tag.rsplit('}', 1)[-1]}> with {sum(1 for _ in root.iter())} elements"
 
 

@@ -9,11 +9,12 @@ import io
 import os
 import pkgutil
 import sys
+from types import ModuleType
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
-def modules(name: str) -> list[object]:
+def modules(name: str) -> list[ModuleType]:
     """The module and what lies below it; a part that cannot be imported is left out."""
     found = [importlib.import_module(name)]
     for entry in pkgutil.walk_packages(getattr(found[0], "__path__", []), name + ".", onerror=lambda _name: None):

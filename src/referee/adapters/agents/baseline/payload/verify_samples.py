@@ -8,6 +8,7 @@ import os
 import sqlite3
 import struct
 import subprocess
+import sys
 import wave
 import zipfile
 import zlib
@@ -111,9 +112,12 @@ def _ffmpeg(path: str, *, video: bool) -> bool:
 
 
 def _image(path: str) -> bool:
-    for python in ("/work/tools/bin/python", "python3"):
+    for python in (sys.executable, "/work/tools/bin/python", "python3"):
         try:
-            if subprocess.run([python, "-c", _DRAW, path], check=False, capture_output=True, timeout=60).returncode == 0:
+            if (
+                subprocess.run([python, "-c", _DRAW, path], check=False, capture_output=True, timeout=60).returncode
+                == 0
+            ):
                 return True
         except OSError:
             continue

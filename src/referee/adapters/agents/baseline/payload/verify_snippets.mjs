@@ -213,6 +213,10 @@ const example = async snippet => {
   for (const [node, i] of order) {
     if ((snippet.skip || []).includes(i) || node.directive) continue
     number = i
+    if (/<[\w ]*(?:your|path|replace|insert|token)[\w ]*>|['"`]\/?path\/to\b|['"`]YOUR[_ -]/i.test(source.slice(node.start, node.end))) {
+      current.failed[String(i)] = { kind: 'SyntaxError', text: 'it holds a placeholder for the reader' }
+      continue
+    }
     printed = ''
     const [code, returns, names] = compile(source, node)
     for (let tries = 0; tries < 6; tries++) {

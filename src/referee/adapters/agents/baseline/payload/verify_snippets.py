@@ -23,7 +23,7 @@ import signal
 import sys
 import traceback
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
@@ -31,6 +31,10 @@ sys.path.insert(0, os.getcwd())
 SECONDS = int(os.environ.get("VERIFY_SNIPPET_SECONDS", "20"))
 _SIMPLE = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+_PLACEHOLDER = re.compile(
+    r"<[\w ]*(?:your|path|replace|insert|token|key|name)[\w ]*>|['\"]/?path/to\b|['\"]YOUR[_ -]|['\"]your[-_ ]",
+    re.IGNORECASE,
+)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -93,12 +97,12 @@ class Reader:
         """Add what an example takes for granted: an import, a sample file. True when it is worth another try."""
         if isinstance(exc, NameError):
             found = re.search(r"name '(\w+)' is not defined", str(exc))
-            return bool(found) and self._name(found.group(1))
+            return found is not None and self._name(found.group(1))
         missing = getattr(exc, "filename", None)
         if isinstance(exc, FileNotFoundError) and isinstance(missing, (str, bytes)):
             name = os.fsdecode(missing)
             here = os.getcwd() + os.sep
-            name = name[len(here) :] if name.startswith(here) else name
+            name = name.removeprefix(here)
             sys.path.append(HERE)
             samples = importlib.import_module("verify_samples")
             sys.path.remove(HERE)
@@ -130,6 +134,9 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
     tree = ast.parse(text, path)
     for number, node in enumerate(tree.body):
         if number in snippet.get("skip", []):
+            continue
+        if _PLACEHOLDER.search(ast.get_source_segment(text, node) or ""):
+            trial["failed"][str(number)] = {"kind": "SyntaxError", "text": "it holds a placeholder for the reader"}
             continue
         printed = io.StringIO()
 
@@ -179,7 +186,11 @@ def _awaits(node: ast.AST) -> bool:
 def _comment(lines: list[str], node: ast.stmt) -> str:
     end = (node.end_lineno or node.lineno) - 1
     tail = lines[end].encode()[node.end_col_offset or 0 :].decode(errors="replace").strip()
-    if not tail.startswith("#") and end + 1 < len(lines) and re.match(r"#\s*(=>|->|>>>|prints?:?|output:?)\s", lines[end + 1]):
+    if (
+        not tail.startswith("#")
+        and end + 1 < len(lines)
+        and re.match(r"#\s*(=>|->|>>>|prints?:?|output:?)\s", lines[end + 1])
+    ):
         tail = lines[end + 1].strip()
     if not tail.startswith("#"):
         return ""
@@ -336,7 +347,7 @@ def _save(path: str, trials: dict[str, Any]) -> None:
         json.dump(trials, stream)
 
 
-def main(words: list[str]) -> int:
+def main(words: list[str]) -> NoReturn:
     """Read the list and run it."""
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must not change between two runs
         os.environ["PYTHONHASHSEED"] = "0"
@@ -350,8 +361,7 @@ def main(words: list[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads and servers that an example left behind must not keep us
-    return code
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])
