@@ -4,7 +4,7 @@ The rule, so that a stranger can apply it (``docs/methodology.md`` §5): both te
 control removed), what ``CHANGING`` names becomes a placeholder, runs of white space become one space, empty lines go.
 Then every line of the report must be a line of the output, as often as the report has it, in any order. A line that is
 none may be an excerpt: part of a line of the output, ending where words end, and not shorter than ``EXCERPT_MINIMUM``;
-of several lines, the first may have lost its front and the last its end (of two, ``CUT_MINIMUM`` characters must be left).
+of several lines, the first may have lost its front and the last its end (of two, ``CUT_MINIMUM`` characters are left).
 """
 
 from __future__ import annotations

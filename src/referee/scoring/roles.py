@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from referee.scoring.shell_words import LAST_STATUS, UNKNOWN, Step, bare
-from referee.scoring.snippets import node_role, python_role
+from referee.scoring.snippets import node_role, one_liner_role, python_role
 
 _SAYS = {
+    *("expr", "bc", "dc", "let", "factor", "cal"),
     *("echo", "printf", "true", ":", "sleep", "date", "pwd", "whoami", "id", "uname", "hostname", "env", "printenv"),
     *(
         "seq",
@@ -79,6 +82,7 @@ _LISTERS = {
 _ASKS_ANYWHERE = {"--version", "--help", "-version", "--usage"}
 _ASKS_ALONE = {*_ASKS_ANYWHERE, "-V", "-v", "-h", "-?", "version", "help", "/?", "-help"}
 _ZERO = {"0", "00"}
+_ONE_LINERS = {"perl", "ruby", "php", "lua", "luajit", "raku"}
 _FIXED = {
     **dict.fromkeys(_SAYS, "says"),
     **dict.fromkeys(_SETS_UP, "setup"),
@@ -101,7 +105,7 @@ def role(step: Step) -> str:
     name = words[0].rsplit("/", 1)[-1]
     fixed = _FIXED.get(name)
     if fixed is not None:
-        return fixed
+        return "says" if words == ("cat",) and step.stdin is not None else fixed
     if name in {"exit", "return"}:
         return _exit_role(words)
     return "asks" if _asks(words) else _program(name, words, step.stdin)
@@ -112,6 +116,8 @@ def _program(name: str, words: tuple[str, ...], stdin: str | None) -> str:
         return _python(words, stdin)
     if name in {"node", "nodejs", "bun", "deno"}:
         return _node(words)
+    if name in _ONE_LINERS:
+        return next((one_liner_role(code) for flag, code in pairwise(words) if flag in {"-e", "-r", "-E"}), "works")
     return _tool(name, words)
 
 
@@ -148,7 +154,7 @@ def _python(words: tuple[str, ...], stdin: str | None) -> str:
 
 
 def _node(words: tuple[str, ...]) -> str:
-    for flag in ("-e", "-p", "-pe", "--eval", "--print"):
+    for flag in ("-e", "-p", "-pe", "--eval", "--print", "eval"):
         if flag in words[:-1]:
             return node_role(words[words.index(flag) + 1])
     return "works"

@@ -12,7 +12,17 @@ from functools import cache
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from referee.scoring.shell_words import LAST_STATUS, UNKNOWN, Mode, Step, literal, nested_shell, text_of
+from referee.scoring.shell_words import (
+    LAST_STATUS,
+    UNKNOWN,
+    Mode,
+    Step,
+    bare,
+    is_interpreter,
+    literal,
+    nested_shell,
+    text_of,
+)
 
 #: Longer commands are not taken apart, bytes.
 MAX_BYTES = 65_536
@@ -84,6 +94,7 @@ class _Reader:
         self.role = role
         self.values: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
+        self.files: dict[str, str] = {}
         self.depth = 0
         self.source = b""
 
@@ -115,6 +126,8 @@ class _Reader:
         return mode
 
     def _masked_by_the_last(self, groups: list[list[Step]]) -> None:
+        if any(step.words == ("break",) for steps in groups for step in steps):
+            return  # a loop that waits: its last command only lets time pass
         masked = False
         for steps in reversed(groups):
             roles = [self.role(step) for step in steps if not step.background]
@@ -161,7 +174,13 @@ class _Reader:
             self.script.trap("masks_failure")
 
     def _pipeline(self, node: Node, mode: Mode) -> None:
-        parts = [self.statement(part, mode) for part in node.named_children if part.type != "comment"]
+        parts: list[list[Step]] = []
+        for part in node.named_children:
+            if part.type != "comment":
+                fed = _said(parts[-1]) if parts else None
+                begin = len(self.script.steps)
+                self._body(part, mode, fed)
+                parts.append(self.script.steps[begin:])
         self._piped(parts, mode)
 
     def _piped(self, parts: list[list[Step]], mode: Mode) -> None:
@@ -220,6 +239,8 @@ class _Reader:
         steps = self.script.steps
         if writes:
             steps[begin:] = [replace(step, writes=step.writes + writes) for step in steps[begin:]]
+            written = _said(steps[begin:])
+            self.files.update(dict.fromkeys(writes, written) if written is not None else {})
         for redirect in redirects:
             if redirect.type == "heredoc_redirect":
                 self._after_heredoc(redirect, steps[begin:], mode)
@@ -270,7 +291,7 @@ class _Reader:
                 inside += self._substitutions(child, mode)
         if not words:
             return
-        step = Step(tuple(words), stdin=stdin)
+        step = self._with_script(Step(tuple(words), stdin=stdin))
         if self.role(step) == "says" and any(self.role(one) == "works" for one in inside):
             self.script.trap("masks_failure")
         if words[0] in self.functions and self.depth < _MAX_NESTING:
@@ -278,12 +299,21 @@ class _Reader:
             self.statement(self.functions[words[0]], mode)
             self.depth -= 1
             return
+        if bare(step.words)[:1] == (UNKNOWN,):
+            self.script.parsed = False  # its very name is made at run time
         inner = nested_shell(step)
         if inner is None:
             self.script.steps.append(step)
             return
         text, inner_mode = inner
         self.text(text, mode if inner_mode is None else inner_mode, self.depth + 1)
+
+    def _with_script(self, step: Step) -> Step:
+        """The step; where it runs a script whose text the command itself wrote, with that text."""
+        words = bare(step.words)
+        if len(words) > 1 and words[1] in self.files and is_interpreter(words[0]):
+            return Step((words[0],), stdin=self.files[words[1]])
+        return step
 
     def _word(self, node: Node) -> str:
         return literal(node, self.values)
@@ -342,3 +372,14 @@ def _switched(steps: list[Step], mode: Mode) -> Mode:
                 if word == "pipefail":
                     mode = replace(mode, pipefail=step.words[index - 1].startswith("-"))
     return mode
+
+
+def _said(steps: list[Step]) -> str | None:
+    """The text that a part of a command prints, where it is written out there."""
+    if len(steps) != 1:
+        return None
+    words = bare(steps[0].words)
+    if words[:1] in {("echo",), ("printf",)}:
+        text = " ".join(word for word in words[1:] if not word.startswith("-"))
+        return None if UNKNOWN in text else text.replace("\\n", "\n")
+    return steps[0].stdin if words == ("cat",) else None

@@ -98,6 +98,12 @@ def nested_shell(step: Step) -> tuple[str, Mode | None] | None:
     return _shell_text(words, step.stdin) if name in _SHELLS else None
 
 
+def is_interpreter(word: str) -> bool:
+    """Whether a command reads its program from a file or from standard input: Python or a shell."""
+    name = word.rsplit("/", 1)[-1]
+    return name in _SHELLS or name.startswith(("python", "pypy"))
+
+
 def _shell_text(words: tuple[str, ...], stdin: str | None) -> tuple[str, Mode | None] | None:
     mode = Mode()
     text = stdin

@@ -38,6 +38,10 @@ _NODE_SAYS = re.compile(
     r"""\s*(?:console\.log|process\.stdout\.write)\(\s*(?:"[^"]*"|'[^']*'|`[^`$]*`|\d+)\s*\)\s*;?\s*"""
     r"""|\s*(?:process\.exit\(0?\))?\s*;?\s*"""
 )
+_PRINTS = re.compile(
+    r"""(?:BEGIN\s*\{)?\s*(?:print|puts|echo|say|p|printf|io\.write)\b[\s(]*"""
+    r"""(?:"[^"]*"|'[^']*'|[\d.\s+*/-]+)[\s)]*;?\s*\}?\s*"""
+)
 _NODE_VERSION = re.compile(
     r"""\s*(?:console\.log\()?\s*(?:require\([^()]*\)\.version|process\.versions?(?:\.\w+)?)\s*\)?\s*;?\s*"""
 )
@@ -59,6 +63,8 @@ def python_role(code: str) -> str:
 def _kind(node: ast.AST) -> str:
     if isinstance(node, ast.Call):
         name = _dotted(node.func)
+        if name in {"exec", "eval", "compile"} and node.args and isinstance(node.args[0], ast.Constant):
+            return python_role(str(node.args[0].value))
         return "asks" if name in _VERSION_CALLS else "says" if name in _SAYING else "works"
     if isinstance(node, ast.Attribute):
         name = _dotted(node)
@@ -88,6 +94,11 @@ def node_role(code: str) -> str:
     if _NODE_SAYS.fullmatch(code):
         return "says"
     return "asks" if _NODE_VERSION.fullmatch(code) else "works"
+
+
+def one_liner_role(code: str) -> str:
+    """A one-liner of Perl, Ruby, PHP, Lua or awk: ``says`` when it prints a constant, else ``works``."""
+    return "says" if _PRINTS.fullmatch(code) else "works"
 
 
 def _parse(code: str) -> ast.Module | None:
