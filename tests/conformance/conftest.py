@@ -50,8 +50,7 @@ def overlay_candidate(tmp_path_factory: pytest.TempPathFactory) -> Candidate:
     sandbox = OverlaySandbox(state)
     recipe = f"""
     from pathlib import Path
-    from referee.adapters.overlay.cgroups import make_cgroup, remove_cgroup
-from referee.adapters.overlay.sandbox import OverlaySandbox
+    from referee.adapters.overlay.sandbox import OverlaySandbox
     sandbox = OverlaySandbox(Path({str(state)!r}))
     """
 

@@ -42,7 +42,7 @@ def run(machine: Machine, script: str) -> str:
 
 @pytest.mark.parametrize("kind", list(ENDLESS))
 def test_quiet_ends_everything_and_keeps_the_files(make: Make, kind: str) -> None:
-    machine = make()
+    machine = make(limits=candidate_limits(pids=150))
     places = ["/work/kept", "/root/kept", "/tmp/kept"]
     run(machine, f"for f in {' '.join(places)}; do echo kept > $f; done")
     session = start(machine, f"{ENDLESS[kind]}\nsleep 1")
