@@ -53,12 +53,6 @@ class HostPtySession:
 
     def read(self, size: int, timeout: float) -> bytes | None:
         """Up to ``size`` bytes; ``b""`` at the end of the stream; None when ``timeout`` seconds were silent."""
-        try:
-            return os.read(self._master, size)
-        except BlockingIOError:
-            pass
-        except OSError as exc:
-            return _end_or_raise(exc)
         if not self._poller.poll(max(0.0, timeout) * 1_000):
             return None
         try:

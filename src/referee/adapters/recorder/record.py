@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from referee.adapters.recorder.writer import RAW_NAME, TIMING_NAME, TwinWriter, WriteFailed
+from referee.adapters.recorder.writer import FLUSH_NS, RAW_NAME, TIMING_NAME, TwinWriter, WriteFailed
 from referee.core.records import RecordingFacts
 from referee.core.timing import MAX_COLUMNS, MAX_ROWS, Header, clean_term
 from referee.errors import CouldNotVerify, UsageError
@@ -219,8 +219,8 @@ class _Run:
         read, on_output, clock = self._session.read, self._on_output, time.monotonic_ns
         max_bytes, max_events = self._caps.max_bytes, self._caps.max_events
         now = clock()
+        due = self._due(now)
         while True:
-            due = self._due(writer)
             wait = (due - now) / 1e9 if due > now else 0.0
             try:
                 data = read(READ_BYTES, wait)
@@ -238,8 +238,9 @@ class _Run:
                     on_output(data)
             elif data is not None:
                 return
-            if now >= due or self._control is not None:
+            if now >= due:
                 self._duties(writer, now)
+                due = self._due(now)
 
     def _fill(self, writer: TwinWriter, now: int, data: bytes) -> None:
         max_bytes = self._caps.max_bytes
@@ -253,12 +254,10 @@ class _Run:
         """The stream has ended; the command may still run (it can close its terminal), so wait for it as before."""
         while True:
             now = time.monotonic_ns()
-            due = self._due(writer)
-            if now >= due:
-                self._duties(writer, now)
-                continue
+            self._duties(writer, now)
+            due = self._due(now)
             try:
-                status = self._session.exit_status((due - now) / 1e9)
+                status = self._session.exit_status(max(due - now, 0) / 1e9)
             except (OSError, CouldNotVerify) as exc:
                 raise _Stop("stream_lost", f"The command's exit status could not be read: {exc}.") from exc
             if status is not None:
@@ -282,14 +281,10 @@ class _Run:
         if now >= self._leave_ns:
             raise _Stop("ended", self._note_exit(writer, status))
 
-    def _due(self, writer: TwinWriter) -> int:
-        """When the next duty falls due, in monotonic nanoseconds."""
-        due = min(self._deadline_ns, self._watch_ns, self._leave_ns or self._watch_ns)
-        if writer.holding and writer.flush_due_ns < due:
-            due = writer.flush_due_ns
-        if self._control is not None:
-            due = min(due, time.monotonic_ns() + _CONTROL_NS)
-        return due
+    def _due(self, now: int) -> int:
+        """When duties are looked at next, in monotonic nanoseconds; often enough to write what is held in time."""
+        soon = now + (_CONTROL_NS if self._control is not None else FLUSH_NS // 2)
+        return min(soon, self._deadline_ns, self._watch_ns, self._leave_ns or soon)
 
     def _duties(self, writer: TwinWriter, now: int) -> None:
         if now >= self._deadline_ns:

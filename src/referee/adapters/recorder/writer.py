@@ -16,9 +16,9 @@ TIMING_NAME = "session.timing"
 #: Reads that follow an event's first byte within this time belong to the event: no byte is timed more than this early.
 COALESCE_NS = 1_000_000
 MAX_EVENT_BYTES = 1_048_576
-#: What may be lost to a kill: at most this many bytes, at most this long.
+#: What may be lost to a kill: at most this many bytes; what was held this long is written at the next look.
 FLUSH_BYTES = 262_144
-FLUSH_NS = 250_000_000
+FLUSH_NS = 125_000_000
 
 
 class WriteFailed(Exception):
@@ -68,13 +68,14 @@ class TwinWriter:
 
     def output(self, now_ns: int, data: bytes) -> None:
         """Accept output that was read at ``now_ns`` (monotonic)."""
+        # Called for every read: kept short.
         size = len(data)
         if now_ns - self._event_ns >= COALESCE_NS or self._event_bytes + size > MAX_EVENT_BYTES:
             self._close_event()
             self._event_ns = now_ns
             self.events += 1
-        if not self._pieces and not self._lines:
-            self.flush_due_ns = now_ns + FLUSH_NS
+            if not self._held:
+                self.flush_due_ns = now_ns + FLUSH_NS
         self._event_bytes += size
         self._pieces.append(data)
         self._held += size
