@@ -123,7 +123,7 @@ def test_no_fault_of_ours_is_ever_scored(cause: Cause) -> None:
         ({"recording": None}, Cause.RECORDING_INCOMPLETE),
         ({"recording": RECORDING.model_copy(update={"complete": False})}, Cause.RECORDING_INCOMPLETE),
         ({"recording": RECORDING.model_copy(update={"write_error": "disk full"})}, Cause.RECORDING_INCOMPLETE),
-        ({"recording": RECORDING.model_copy(update={"caps_reached": ("bytes",)})}, Cause.RECORDING_INCOMPLETE),
+        ({"recording": RECORDING.model_copy(update={"caps_reached": ("size",)})}, Cause.RECORDING_INCOMPLETE),
         ({"quiet": None}, Cause.SURVIVORS),
         ({"quiet": QuietFacts(confirmed=False, how="", survivors_ended=1)}, Cause.SURVIVORS),
         ({"evidence": ()}, Cause.RECORDING_INCOMPLETE),
@@ -135,6 +135,11 @@ def test_an_attempt_without_complete_evidence_is_no_measurement(
 ) -> None:
     found = judged(cause=end, **changed)
     assert (found.valid, found.cause, found.total) == (False, cause, None)
+
+
+@pytest.mark.parametrize("cap", ["duration", "resize"])
+def test_a_cap_that_cuts_nothing_off_leaves_a_measurement(cap: str) -> None:
+    assert judged(recording=RECORDING.model_copy(update={"caps_reached": (cap,)})).valid
 
 
 def test_a_found_attempt_is_invalid() -> None:

@@ -18,6 +18,9 @@ from referee.scoring.verdicts import AgentTier
 #: Evidence without which an attempt is no measurement: a complete recording and a complete log (methodology §6).
 REQUIRED_EVIDENCE = ("session.raw", "session.timing", "harness.jsonl")
 
+#: Caps whose reaching leaves a recording incomplete; the time limit ("duration") and a cut "resize" do not.
+CUTTING_CAPS = frozenset({"size", "events"})
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -213,7 +216,12 @@ def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
     if missing:
         return Cause.RECORDING_INCOMPLETE, f"the evidence file {missing[0]} is missing"
     recording = end.recording
-    if recording is None or not recording.complete or recording.write_error:
+    if (
+        recording is None
+        or not recording.complete
+        or recording.write_error
+        or CUTTING_CAPS.intersection(recording.caps_reached)
+    ):
         return Cause.RECORDING_INCOMPLETE, FAILURES[Cause.RECORDING_INCOMPLETE].sentence
     if end.quiet is None or not end.quiet.confirmed:
         return Cause.SURVIVORS, FAILURES[Cause.SURVIVORS].sentence
