@@ -9,7 +9,7 @@ from __future__ import annotations
 #: A name that did not resolve, in the words of each client.
 _HOST = (
     r"(?:Could not resolve host(?: name)?:? |lookup |Unknown host |Could not reach host |getaddrinfo for |"
-    r"UnknownHostException: |Failed to open TCP connection to |unable to resolve host address ['‘\"]?)"
+    r"UnknownHostException: |Failed to open TCP connection to |unable to resolve host address \W?)"
     r"(?P<host>(?:[a-z0-9-]+\.)+[a-z]{2,})"
 )
 
@@ -18,7 +18,7 @@ _RUST = (
     (r"(?:requires rustc (?P<want>\d[\d.]*)|rustc (?P<have>\d[\d.]*) is not supported by|lock file version `?\d+`? "
      r"(?:was found|requires)|feature `edition\d+` is required|this version of Cargo is older than)",
      "the tree asks for a newer Rust than the one installed", "newer_cargo"),
-    (r"Could not find directory of OpenSSL installation|openssl-sys", "OpenSSL's headers are missing", "apt:libssl-dev"),
+    (r"Could not find directory of OpenSSL installation", "OpenSSL's headers are missing", "apt:libssl-dev"),
     (r"Could not find `protoc`", "the Protocol Buffers compiler is missing", "apt:protobuf-compiler"),
     (r"Unable to find libclang", "libclang is missing", "apt:libclang-dev"),
 )  # fmt: skip
@@ -51,7 +51,7 @@ _JAVA = (
 )  # fmt: skip
 
 _RUBY = (
-    (r"(?:gem|rubygems|[Bb]undle)[\s\S]{0,3000}" + _HOST, "bundler cannot reach {host}", "gems_from_debian"),
+    (r"(?:\bgems?\b|rubygems|[Bb]undler)[\s\S]{0,3000}" + _HOST, "bundler cannot reach {host}", "gems_from_debian"),
     (r"Your Ruby version is (?P<have>[\d.]+), but your Gemfile specified (?P<want>[^\n]+)",
      "the Gemfile asks for Ruby {want}, Debian has {have}", "ruby_version"),
     (r"mkmf\.rb can't find header files for ruby", "Ruby's headers are missing", "apt:ruby-dev"),
@@ -78,8 +78,8 @@ _BUILD = (
      "it asks for Meson {want}, Debian has {have}", "tool_from_pip:meson"),
     (r"Compatibility with CMake < 3\.5 has been removed", "it asks for a CMake policy that is gone",
      "env:CMAKE_POLICY_VERSION_MINIMUM=3.5"),
-    (r"(?:Build step for (?P<fetched>[\w.-]+) failed|Failed to clone repository: '[^'\n]*?(?P<fetched2>[\w.-]+?)(?:\.git)?'|"
-     r"(?P<fetched3>[\w.-]+)-subbuild)", "the build fetches {fetched}{fetched2}{fetched3} from a host that cannot be "
+    (r"(?:Build step for (?P<fetched>[\w.-]+) failed|"
+     r"Failed to clone repository: '[^'\n]*?(?P<fetched2>[\w.-]+?)(?:\.git)?'|(?P<fetched3>[\w.-]+)-subbuild)", "the build fetches {fetched}{fetched2}{fetched3} from a host that cannot be "
      "reached", "cmake_fetched"),
     (r"add_subdirectory given source \"(?P<module>[^\"]+)\" which is not an existing|"
      r"directory\s+(?P<module2>\S+)\s+does not contain a CMakeLists\.txt|fatal error: [\w./+-]+: No such file",
@@ -99,15 +99,16 @@ _BUILD = (
     (r"'?(?:aclocal|automake)-1\.\d+'? is missing on your system", "the generated files ask for another automake",
      "autoreconf"),
     (r"configure: error: [^\n]*?(?P<header>[\w/+.-]+\.h)\b", "configure misses the header {header}", "header"),
-    (r"configure: error: [^\n]*?\b(?:lib)?(?P<wanted>[A-Za-z][\w+.-]*?)(?:-dev(?:el)?|'|’|\"| )*(?: headers?| library| "
-     r"libraries| development \w+| package)* (?:(?:was |is |were |are )?(?:not found|missing|required|not available|needed|"
-     r"not installed)|could not be found|must be installed)", "configure misses {wanted}", "development_package"),
+    (r"configure: error: [^\n]*?\b(?:lib)?(?P<wanted>[A-Za-z][\w+.-]*?)(?:-dev(?:el)?|['\u2019\" ])*"
+     r"(?: headers?| library| libraries| development \w+| package)* (?:(?:was |is |were |are )?(?:not found|missing|"
+     r"required|not available|needed|not installed)|could not be found|must be installed)",
+     "configure misses {wanted}", "development_package"),
     (r"E: (?:Unable to locate package (?P<package>[\w.+-]+)|Package '(?P<package2>[\w.+-]+)' has no installation)",
      "Debian 12 has no package {package}{package2}", "apt_without"),
     (r"^make(?:\[\d+\])?: \*\*\* \[[^\n]*(?:Killed|Error 137)", "a build job was killed, most likely for memory",
      "less_parallel"),
-    (r"^make(?:\[\d+\])?: \*\*\* [^\n]*|^CMake Error[^\n]*|^ninja: build stopped", "the build failed as it is",
-     "documented_variant"),
+    (r"^(?P<said>make(?:\[\d+\])?: \*\*\* [^\n]{1,160}|CMake Error[^\n]{0,160}|ninja: build stopped)",
+     "the build stopped: {said}", "documented_variant"),
 )  # fmt: skip
 
 _STOP = ((_HOST, "the host {host} is not reachable from this machine", "stop"),)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["MODULES", "Plan", "Server", "Tests", "Tool", "plans"]
 
 #: Module names in this package; the order breaks ties of confidence.
-MODULES: tuple[str, ...] = ("python_package", "node_package", "python_tree", "node_tree")
+MODULES: tuple[str, ...] = (
+    "python_package", "node_package", "python_tree", "node_tree",
+    "rust", "go", "java", "ruby", "php", "perl", "meson", "cmake", "autotools", "make", "java_plain", "dockerfile",
+)  # fmt: skip
 
 
 def plans(shop: Workshop) -> list[Plan]:

@@ -53,10 +53,10 @@ def surefire(text: str) -> int | None:
 
 
 def junit_xml(text: str) -> int | None:
-    """Opening tags of JUnit result files (``<testsuite tests="3" failures="0" …>``), as Gradle and others write them."""
+    """Opening tags of JUnit result files (``<testsuite tests="3" failures="0">``), as Gradle and others write them."""
     total: int | None = None
     for tag in re.findall(r"<testsuite\s[^>]*>", text):
-        said = {name: value for name, value in re.findall(r'(\w+)="(\d+)"', tag)}
+        said = dict(re.findall(r'(\w+)="(\d+)"', tag))
         if "tests" in said:
             fewer = (said.get(name) for name in ("failures", "errors", "skipped"))
             total = (total or 0) + _less(int(said["tests"]), *fewer)
@@ -150,7 +150,7 @@ def dotnet(text: str) -> int | None:
 
 
 def c_runners(text: str) -> int | None:
-    """Frameworks of C and C++ that print their own summary: GoogleTest, Catch2, doctest, Check, Unity, Boost, Qt…"""
+    """Frameworks of C and C++ that print their own summary: GoogleTest, Catch2, doctest, Check, Unity, Boost, Qt."""
     for pattern in (
         r"^\[ +PASSED +\] (\d+) test",
         r"^All tests passed \([\d,]+ assertions? in ([\d,]+) test cases?\)",
@@ -175,7 +175,12 @@ def c_runners(text: str) -> int | None:
 
 def other_runners(text: str) -> int | None:
     """Runners that a Makefile or a script may call: pytest, unittest, Jest, Mocha, Node's own."""
-    for pattern in (r"^=+ .*?(\d+) passed", r"^Tests: .*?(\d+) passed", r"^ +(\d+) passing", r"^# pass (\d+)", r"^ℹ pass (\d+)"):
+    for pattern in (
+        r"^=+ .*?(\d+) passed",
+        r"^Tests: .*?(\d+) passed",
+        r"^ +(\d+) passing",
+        r"^(?:#|\u2139) pass (\d+)",
+    ):
         counted = _sum(pattern, text)
         if counted is not None:
             return counted
@@ -192,7 +197,8 @@ def plain_words(text: str) -> int | None:
     """
     for pattern in (
         r"\b(\d+) ?/ ?\d+ (?:tests? |checks? |cases? |assertions? )?(?:passed|ok|OK|succeeded)\b",
-        r"\b(?:all |All |ALL )?(\d+) (?:unit )?(?:tests?|checks?|cases?|specs?|assertions?)[^\n\d]{0,20} (?:passed|ok|OK|succeeded|successful)\b",
+        r"\b(\d+) (?:unit )?(?:tests?|checks?|cases?|specs?|assertions?)[^\n\d]{0,20} "
+        r"(?:passed|ok|OK|succeeded|successful)\b",
         r"\b[Pp]ass(?:ed)?[:=] *(\d+)\b",
         r"\b(\d+) pass(?:ed|es)?\b",
     ):
@@ -201,7 +207,8 @@ def plain_words(text: str) -> int | None:
             return counted
     counted = _lines(r"^\s*(?:\[?\s*(?:PASS(?:ED)?|OK|ok)\s*\]?[: ]|✓|✔)\s*\S", text)
     counted = counted or _lines(r"\S[ .:]+(?:\[ ?)?(?:PASS(?:ED)?|OK|ok|passed)(?: ?\])?\.?$", text)
-    return counted or (1 if re.search(r"\ball tests? (?:have )?pass(?:ed)?\b", text, re.IGNORECASE) else None)
+    sentence = re.search(r"^\W*all (?:tests?|checks?) (?:have )?pass(?:ed)?\b", text, _FLAGS | re.IGNORECASE)
+    return counted or (1 if sentence else None)
 
 
 def best(text: str, *counts: Count) -> int | None:
@@ -218,7 +225,7 @@ def best(text: str, *counts: Count) -> int | None:
 def any_runner(text: str) -> int | None:
     """Whatever runner stands behind ``make test`` or a script; exact ones first, home-made summaries last."""
     exact = (
-        cargo, ctest, meson, surefire, phpunit, rspec, ruby_unit, automake, c_runners, junit_console, other_runners, go, tap,
-        dotnet,
+        cargo, ctest, meson, surefire, phpunit, rspec, ruby_unit, automake, c_runners, junit_console, other_runners, go,
+        tap, dotnet,
     )  # fmt: skip
     return best(text, *exact, plain_words)
