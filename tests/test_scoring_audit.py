@@ -168,3 +168,9 @@ def test_every_flag_has_a_sentence_and_the_order_is_fixed() -> None:
 @given(st.text(alphabet="echo true$(){}[]|&;<>!'\"\\\n `-c=x0#~*", max_size=80))
 def test_any_text_is_audited_without_a_fault(command: str) -> None:
     assert audit(command) == audit(command)
+
+
+@pytest.mark.parametrize("program", ["perl -e", "node -e", "node -p", "python -c", "php -r"])
+def test_long_white_space_is_no_trap_for_the_auditor(program: str) -> None:
+    blank = " " * 15_000
+    assert audit(f"{program} 'print {blank} x{blank}({blank}5{blank})'") == ()

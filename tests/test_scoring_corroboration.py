@@ -83,6 +83,12 @@ def test_a_trivial_command_corroborates_nothing(command: str) -> None:
     assert found.flags[0].sentence in found.reason
 
 
+def test_a_silent_client_of_a_service_that_is_gone_contradicts_nothing() -> None:
+    command = "cd /work/project && curl -sf localhost:8000"
+    assert corroborate(report(command), rerun(command, exit_status=7), b"").status == "not_observed"
+    assert corroborate(report(command), rerun(command, exit_status=22), b"").status == "contradicted"
+
+
 def test_what_is_kept_of_a_rerun_is_what_the_judge_expects() -> None:
     assert KEPT_OUTPUT_BYTES == MAX_OUTPUT
 

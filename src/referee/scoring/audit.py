@@ -63,6 +63,12 @@ def audit(command: str, *, depth: Depth = "tier1_real") -> tuple[Flag, ...]:
     return _flags(names)
 
 
+def programs(command: str) -> frozenset[str]:
+    """The names of the programs that a command starts, as far as they are written out."""
+    steps = take_apart(command, role).steps
+    return frozenset(words[0].rsplit("/", 1)[-1] for step in steps if (words := bare(step.words)))
+
+
 def _flags(names: Iterable[str]) -> tuple[Flag, ...]:
     found = set(names)
     return tuple(Flag(name, sentence) for name, sentence in SENTENCES.items() if name in found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from referee.core.records import RerunFacts
 from referee.core.report import NOT_VERIFIED, Report, Verification
-from referee.scoring.audit import Flag, audit
+from referee.scoring.audit import Flag, audit, programs
 from referee.scoring.bringup import Status
 from referee.scoring.likeness import compare
 
@@ -16,6 +16,8 @@ KEPT_OUTPUT_BYTES = 1_000_000
 #: Exit statuses with which a shell says that it could not start the command at all.
 _CANNOT_RUN = {126: "the shell could not execute it", 127: "the shell did not find it"}
 _GONE = (b"connection refused", b"econnrefused", b"could not connect", b"couldn't connect", b"failed to connect")
+#: What two programs return, also when told to be silent, when they could not connect.
+_NO_CONNECTION = {("curl", 7), ("wget", 4)}
 _SHOWN = 120
 
 
@@ -59,10 +61,16 @@ def _status(
     assert rerun is not None  # noqa: S101 — _unobserved has said so
     assert output is not None  # noqa: S101
     if rerun.exit_status != 0:
-        if any(sign in output.lower() for sign in _GONE):
+        if _gone(claim.command, rerun.exit_status, output):
             return "not_observed", "what the command speaks to was not running any more when it was run again"
         return "contradicted", f"run again, the command ended with exit status {rerun.exit_status}"
     return _compared(claim, output)
+
+
+def _gone(command: str, status: int | None, output: bytes) -> bool:
+    """Whether the failure says that nobody answered: services of the agent were ended before the re-run."""
+    silent = any((name, status) in _NO_CONNECTION for name in programs(command))
+    return silent or any(sign in output.lower() for sign in _GONE)
 
 
 def _unobserved(claim: Verification, rerun: RerunFacts | None, output: bytes | None) -> str | None:

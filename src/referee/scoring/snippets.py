@@ -34,6 +34,7 @@ _HARMLESS = (
     ast.BinOp,
     ast.operator,
 )
+# The patterns below meet text without runs of white space: their repetitions cannot compete for it.
 _NODE_SAYS = re.compile(
     r"""\s*(?:console\.log|process\.stdout\.write)\(\s*(?:"[^"]*"|'[^']*'|`[^`$]*`|\d+)\s*\)\s*;?\s*"""
     r"""|\s*(?:process\.exit\(0?\))?\s*;?\s*"""
@@ -91,14 +92,15 @@ def python_mocks(code: str) -> bool:
 
 def node_role(code: str) -> str:
     """``says`` for a constant, ``asks`` for a version, else ``works``."""
-    if _NODE_SAYS.fullmatch(code):
+    flat = " ".join(code.split())
+    if _NODE_SAYS.fullmatch(flat):
         return "says"
-    return "asks" if _NODE_VERSION.fullmatch(code) else "works"
+    return "asks" if _NODE_VERSION.fullmatch(flat) else "works"
 
 
 def one_liner_role(code: str) -> str:
     """A one-liner of Perl, Ruby, PHP, Lua or awk: ``says`` when it prints a constant, else ``works``."""
-    return "says" if _PRINTS.fullmatch(code) else "works"
+    return "says" if _PRINTS.fullmatch(" ".join(code.split())) else "works"
 
 
 def _parse(code: str) -> ast.Module | None:
