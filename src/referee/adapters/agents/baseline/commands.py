@@ -114,13 +114,32 @@ def read_command(  # noqa: C901 — one question after the other
         made.purpose = "probe" if _LOCAL.search(line) or re.search(r"(^|\s):\d{2,5}", line) else "skip"
     elif head == "cd" and len(words) > 1:
         made.purpose = "directory"
-    elif head in programs or (head in {"python", "python3", "py"} and "-m" in words[:3] and set(words[1:4]) & own):
+    elif runs_one_of(made.line, programs) or (
+        head in {"python", "python3", "py"} and "-m" in words[:3] and set(words[1:4]) & own
+    ):
         made.purpose = "own"
     elif head in _ELSEWHERE or (head == "git" and words[1:2] != ["init"]):
         made.purpose = "skip"
     elif head in VERBS or head.startswith("./"):
         made.purpose = "run"
     return made
+
+
+def runs_one_of(line: str, programs: frozenset[str]) -> bool:
+    """Whether a part of the line runs one of the programs, by name, by path (``./build/NAME``) or by two words."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()")
+    lexer.whitespace_split = True
+    parts: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and set(word) <= set("|&;()"):
+                parts.append([])
+            elif parts[-1] or not (word == "env" or re.fullmatch(r"[A-Za-z_]\w*=.*", word)):
+                parts[-1].append(word)
+    except ValueError:
+        return False
+    heads = [(part[0], part[0].rpartition("/")[2], " ".join(part[:2])) for part in parts if part]
+    return any(programs & set(names) for names in heads)
 
 
 def _plain(name: str) -> str:

@@ -209,8 +209,8 @@ def php_function(shop: Workshop, match: re.Match[str], _result: Result, _argumen
     """Install the extension behind a function or class."""
     packages = {
         "mb": "mbstring", "curl": "curl", "gd": "gd", "image": "gd", "bc": "bcmath", "intl": "intl",
-        "sqlite": "sqlite3",         "ZipArchive": "zip", "SQLite3": "sqlite3", "NumberFormatter": "intl", "Collator": "intl", "SoapClient": "soap",
-        "": "sqlite3",
+        "sqlite": "sqlite3", "ZipArchive": "zip", "SQLite3": "sqlite3", "NumberFormatter": "intl", "Collator": "intl",
+        "SoapClient": "soap", "": "sqlite3",
     }  # fmt: skip
     package = "php-" + packages.get(_named(match), "xml")
     return Applied(f"installed Debian's {package}") if debian.install(shop, package) else None

@@ -78,9 +78,9 @@ _BUILD = (
      "it asks for Meson {want}, Debian has {have}", "tool_from_pip:meson"),
     (r"Compatibility with CMake < 3\.5 has been removed", "it asks for a CMake policy that is gone",
      "env:CMAKE_POLICY_VERSION_MINIMUM=3.5"),
-    (r"(?:Build step for (?P<fetched>[\w.-]+) failed|"
-     r"Failed to clone repository: '[^'\n]*?(?P<fetched2>[\w.-]+?)(?:\.git)?'|(?P<fetched3>[\w.-]+)-subbuild)", "the build fetches {fetched}{fetched2}{fetched3} from a host that cannot be "
-     "reached", "cmake_fetched"),
+    (r"(?:Build step for (?P<fetched>[\w.-]+) failed|(?P<fetched3>[\w.-]+)-subbuild|"
+     r"Failed to clone repository: '[^'\n]*?(?P<fetched2>[\w.-]+?)(?:\.git)?')",
+     "the build fetches {fetched}{fetched2}{fetched3} from a host that cannot be reached", "cmake_fetched"),
     (r"add_subdirectory given source \"(?P<module>[^\"]+)\" which is not an existing|"
      r"directory\s+(?P<module2>\S+)\s+does not contain a CMakeLists\.txt|fatal error: [\w./+-]+: No such file",
      "a part that git would fetch as a submodule may be missing", "submodules"),

@@ -34,7 +34,7 @@ def plan(shop: Workshop) -> Plan | None:
         prepare=prepare,
         install=("go build ./...", "go install ./...") if programs else ("go build ./...",),
         paths=("/root/go/bin",),
-        programs=names,
+        programs=(*names, "go run"),
         packages=(module_name(look.text(module)),) if module.is_file() else (),
         tests=(Tests("go test -count=1 -v ./...", counts.go, 0.4),),
         servers=tuple(Server(name) for name in names[:2]) if serves else (),

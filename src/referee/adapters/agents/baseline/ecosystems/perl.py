@@ -25,14 +25,14 @@ def plan(shop: Workshop) -> Plan | None:
         steps = made
         if tests:
             tests.insert(0, Tests("prove -br t", counts.tap))
-    scripts = [path.name for name in ("bin", "script") for path in sorted((project / name).glob("*")) if path.is_file()]
+    scripts = [path for name in ("bin", "script") for path in sorted((project / name).glob("*")) if path.is_file()]
     return Plan(
         ecosystem="perl",
         confidence=62 if maker else 58,
         tools=(Tool("perl", ("perl",)), Tool("prove", ("perl",)), Tool("make", ("make",))),
         install=steps,
         paths=("blib/script", "bin", "script"),
-        programs=("perl", *scripts),
+        programs=(*(path.name for path in scripts), *(f"perl {path.relative_to(project)}" for path in scripts)),
         tests=tuple(tests),
         environment={"PERL_MM_USE_DEFAULT": "1", "NONINTERACTIVE_TESTING": "1", "PERL5LIB": f"{project}/lib"},
     )

@@ -36,7 +36,7 @@ def plan(shop: Workshop) -> Plan | None:
         tools=(Tool("cargo", CARGO), Tool("cc", ("build-essential",))),
         install=("cargo build --workspace",) if _workspace(manifest) else ("cargo build",),
         paths=("target/debug", "target/release"),
-        programs=programs,
+        programs=(*programs, "cargo run"),
         packages=_packages(shop.project),
         tests=(Tests("cargo test --workspace" if _workspace(manifest) else "cargo test", counts.cargo, 0.4),),
         servers=tuple(Server(f"target/debug/{name}") for name in programs[:2]) if serves else (),
