@@ -19,6 +19,10 @@ _PROOF = 20
 _PILLOW = (
     "test -x /work/tools/bin/python || python3 -m venv /work/tools; /work/tools/bin/python -m pip install -q pillow"
 )
+#: Words by which a program says that it did not do its work, whatever its status.
+_ASKS = re.compile(
+    r"\b(must be installed|not installed|need to install|error|usage|not found|invalid|unknown|missing|required|failed|"
+    r"cannot|can't|unable|no such|help|unrecognized|traceback|exception|undefined)\b", re.IGNORECASE)  # fmt: skip
 #: A file of such a name that no decoder accepts is a failure; a text may be in a dialect of its own.
 _MUST_DECODE = frozenset(
     [
@@ -132,7 +136,11 @@ def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
 def good_enough(quickstart: Quickstart) -> bool:
     """Whether the README alone gave a real verification."""
     tried = quickstart.tried
-    return bool(quickstart.steps) and ((tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0)
+    return (
+        bool(quickstart.steps)
+        and not tried.crashed
+        and ((tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0)
+    )
 
 
 def fall_back(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
@@ -157,13 +165,25 @@ def _test(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
 
 
 def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
+    """A real use of a program of which nothing is known: what it prints must follow from what it is given."""
     for line in plan.invocations:
         quickstart.fresh()
-        result = shop.run(line, cwd=quickstart.cwd, timeout=60, serving=True)
-        if result.ports and quickstart.server(line, quickstart.paths("")):
+
+        def good(seen: Result) -> bool:
+            return bool(seen.ports) or (seen.ok and (bool(quickstart.made_files()) or not _ASKS.search(seen.output)))
+
+        first = line.replace("{}", "hello")
+        result = shop.work(first, cwd=quickstart.cwd, timeout=60, must=False, serving=True, good=good)
+        if result.ports and quickstart.server(result.command, quickstart.paths("")):
             return True
-        if result.ok and result.output.strip() and not trivial(line) and not _is_usage(result):
-            return quickstart.keep(line)
+        if not good(result) or result.ports or trivial(result.command):
+            continue
+        if quickstart.made_files():
+            return quickstart.keep(result.command)
+        if "{}" in line and result.output.strip() and not _is_usage(result):
+            other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
+            if other.ok and other.output.strip() != result.output.strip():
+                return quickstart.keep(first)
     return False
 
 
@@ -213,11 +233,18 @@ def _is_usage(result: Result) -> bool:
     return bool(re.match(r"\s*(usage|options|help)\b", result.output, re.IGNORECASE)) or "Usage:" in result.output[:600]
 
 
-def conclude(shop: Workshop, quickstart: Quickstart) -> None:
+def conclude(  # noqa: C901 — one question after the other
+    shop: Workshop, quickstart: Quickstart
+) -> None:
     """Prove it twice from a fresh shell, and say what was observed."""
     tried = quickstart.tried
     if tried.failed:
         shop.draft.note(f"{len(tried.failed)} documented steps did not run, the first: {tried.failed[0]}")
+    if tried.crashed:
+        shop.draft.met(
+            "crash", "a native part of it crashed while an example ran", "the pinned version cannot be changed"
+        )
+        shop.draft.note("it ended by a fatal signal while an example of its README ran")
     if not good_enough(quickstart):
         if not tried.failed:
             shop.draft.note("nothing that the README shows could be run here")

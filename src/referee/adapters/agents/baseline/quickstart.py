@@ -16,6 +16,7 @@ from .blocks import Typed
 from .commands import Command
 from .documents import Document
 from .ecosystems.plan import Plan
+from .payload.verify import snapshot
 from .terminal import Result, say
 from .workshop import Workshop
 
@@ -38,6 +39,7 @@ class Tried:
     failed: list[str] = field(default_factory=list)
     commands: int = 0
     servers: int = 0
+    crashed: bool = False
 
 
 @dataclass
@@ -123,7 +125,7 @@ class Quickstart:
         self._modules(language, listed)
         for _ in range(5):
             trial = self._trial(language, listed, paths)
-            if not self._judge(language, listed, trial) or self.shop.mission.left() < 30:  # noqa: PLR2004
+            if not self._judge(listed, trial) or self.shop.mission.left() < 30:  # noqa: PLR2004
                 break
         live = [snippet for snippet in listed if not snippet.get("drop")]
         if live and self.tried.uses:
@@ -209,14 +211,16 @@ class Quickstart:
         out = self.shop.verify / f"{language}-trial.json"
         out.unlink(missing_ok=True)
         limit = self.shop.mission.slice(0.12, least=120)
-        self.shop.work(f"{self._line(language)} --trial {out}", cwd=self.cwd, timeout=limit, must=False, example=True)
+        line = f"{self._line(language)} --trial {out}"
+        result = self.shop.work(line, cwd=self.cwd, timeout=limit, must=False, example=True)
+        self.tried.crashed = self.tried.crashed or result.crashed
         try:
             value: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return value
 
-    def _judge(self, language: str, listed: list[dict[str, Any]], trial: dict[str, Any]) -> bool:
+    def _judge(self, listed: list[dict[str, Any]], trial: dict[str, Any]) -> bool:
         """Mark what failed as skipped; True when it must be tried again (the interpreter died on an example)."""
         again = False
         tried = Tried()
@@ -242,34 +246,10 @@ class Quickstart:
                     snippet["serves"] = True
                 elif failure["kind"] not in _INCOMPLETE:
                     tried.failed.append(f"{failure['text'][:160]}")
-        tried.uses = self._uses(language, listed, trial)
-        tried.commands = self.tried.commands
+        tried.uses = any(seen.get("used") or seen.get("answered") for seen in trial.values())
+        tried.commands, tried.crashed = self.tried.commands, self.tried.crashed
         self.tried = tried
         return again
-
-    def _uses(self, language: str, listed: list[dict[str, Any]], trial: dict[str, Any]) -> bool:
-        """Whether what ran names the package and calls something: an import alone shows nothing."""
-        named = calls = False
-        names = {
-            part
-            for package in self.plan.packages
-            for part in (package, package.split(".")[0], package.rsplit("/", 1)[-1])
-        }
-        for snippet in listed:
-            ran = (trial.get(snippet["id"]) or {}).get("ran") or []
-            if not ran:
-                continue
-            text = str(snippet["text"])
-            named = named or any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in names)
-            if language == "python" and snippet["kind"] == "plain":
-                body = ast.parse(text).body
-                nodes = [body[index] for index in ran if index < len(body)]
-                work = (ast.Call, ast.BinOp, ast.Subscript, ast.With, ast.FunctionDef, ast.ClassDef)
-                calls = calls or any(isinstance(sub, work) for node in nodes for sub in ast.walk(node))
-            else:
-                calls = calls or (len(ran) > 1 and "(" in text) or bool((trial[snippet["id"]]).get("matched"))
-                calls = calls or (language == "javascript" and "(" in text)
-        return named and calls
 
     def _steady(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> None:
         """Run the kept examples twice; those whose output is not the same each time only say that they ran."""
@@ -322,7 +302,7 @@ class Quickstart:
         known = any(step.get("line") == command.line for step in self.steps)
         return (
             known
-            or words[0] in {"source", "export", "cat", "echo", "ls"}
+            or (words[0] in {"source", "export", "cat", "echo", "ls"} and command.purpose != "own")
             or "venv" in words
             or words[:2] == ["git", "init"]
         )
@@ -406,6 +386,11 @@ class Quickstart:
         self.write([*files, *extra])
         return self.shop.run(verify_line(self.shop), timeout=180).ok
 
+    def made_files(self) -> list[str]:
+        """Files that stand in the examples' place and that are not ours."""
+        found = snapshot(str(self.cwd), {"scratch": self.shop.mission.kind == "package"})
+        return [name for name in found if name not in self.given and not name.startswith(("src/", "sample."))]
+
     def keep(self, line: str, *, kind: str = "command", seconds: int = 120) -> bool:
         """A command that verified something becomes a step."""
         self.steps.append({"kind": kind, "line": line, "seconds": seconds})
@@ -420,7 +405,8 @@ class Quickstart:
         value = {
             "env": {**shop.lasting, **self.plan.environment}, "path": shop.paths, "cwd": str(self.cwd),
             "scratch": shop.mission.kind == "package", "user": "runner" if shop.unprivileged else None,
-            "display": shop.display, "given": self.given, "steps": steps,
+            "display": shop.display, "given": [*self.given, *shop.made],
+            "steps": [*({"kind": "file", "name": name, "text": text} for name, text in shop.made.items()), *steps],
             "services": [
                 {"name": name, "start": SERVICES[name].start, "probe": SERVICES[name].probe} for name in shop.services
             ],

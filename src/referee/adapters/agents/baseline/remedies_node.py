@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import debian
@@ -133,7 +134,24 @@ def package_manager(shop: Workshop, _match: re.Match[str], result: Result, _argu
     return Applied(f"installed {name} with npm") if done else None
 
 
+def entry(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Give a bundler or compiler a small source of ours as its default entry."""
+    name = match.group("entry").removeprefix("./")
+    if not name or name.startswith("/") or ".." in name or not result.cwd:
+        return None
+    if "." not in name.rsplit("/", 1)[-1]:
+        name += "/index.js" if name.endswith(("src", "lib", "app")) else ".js"
+    path = Path(result.cwd) / name
+    if path.exists():
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shop.made[name] = "const answer = 40 + 2;\nconsole.log('answer', answer);\n"
+    path.write_text(shop.made[name], encoding="utf-8")
+    return Applied(f"gave it a small {name} of ours as its input", result.command)
+
+
 REMEDIES: dict[str, Remedy] = {
+    "entry": entry,
     "peer": peer, "node_module": node_module, "engine_strict": engine_strict, "node_gyp": node_gyp,
     "browser": browser, "ignore_scripts": ignore_scripts, "no_frozen": no_frozen, "package_manager": package_manager,
 }  # fmt: skip

@@ -34,6 +34,7 @@ class Result:
     seconds: float
     waiting: bool = False
     ports: tuple[int, ...] = ()
+    cwd: str = ""
 
     @property
     def ok(self) -> bool:
@@ -135,7 +136,7 @@ def run(
         say(f"[it listens on port {ports[0]}: stopped for now]")
     elif code is None and not waiting and show:
         say(f"[stopped after {timeout:.0f} s]")
-    return Result(command, code, ends.text(), time.monotonic() - started, waiting, tuple(ports))
+    return Result(command, code, ends.text(), time.monotonic() - started, waiting, tuple(ports), str(cwd))
 
 
 def _follow(  # noqa: C901 — one loop that must see everything at once

@@ -69,6 +69,8 @@ class Workshop:
     prose: str = ""
     #: Whether the command being worked on must succeed (an install, not an optional example).
     strict: bool = True
+    #: Files of ours that a program needed as its input, by name below the examples' place.
+    made: dict[str, str] = field(default_factory=dict)
     #: Diagnoses that nothing here can help, by key: errors that stay when nothing is verified in the end.
     stops: dict[str, str] = field(default_factory=dict)
 

@@ -70,5 +70,5 @@ def bins(manifest: dict[str, Any], name: str) -> list[str]:
 def _invocations(programs: list[str]) -> list[str]:
     lines = []
     for program in programs[:2]:
-        lines += [f"echo 'hello world' | {program}", f"{program} hello", program]
+        lines += [f"echo '{{}} world' | {program}", f"{program} {{}}", program]
     return lines

@@ -128,7 +128,7 @@ def _invocations(programs: list[str]) -> list[str]:
     """Real uses of a command about which nothing else is known: sample input by argument, by standard input, none."""
     lines = []
     for program in programs[:2]:
-        lines += [f"echo 'hello world' | {program}", f"{program} hello", program]
+        lines += [f"echo '{{}} world' | {program}", f"{program} {{}}", program]
     return lines
 
 

@@ -150,6 +150,34 @@ const calm = async () => {
   }
 }
 
+// Names that come from the package, or from what was made with it.
+const fromPackage = new Set()
+const walk = (node, visit) => {
+  if (!node || typeof node.type !== 'string') return
+  visit(node)
+  for (const value of Object.values(node)) {
+    if (Array.isArray(value)) value.forEach(item => walk(item, visit))
+    else if (value && typeof value === 'object') walk(value, visit)
+  }
+}
+const isOwn = spec => typeof spec === 'string' && (listed.package || []).some(p => spec === p || spec.startsWith(p + '/'))
+// Whether a statement that ran worked with the package: not an import alone, not a definition alone.
+const uses = (node, names) => {
+  let own = false
+  let loads = 0
+  let work = 0
+  walk(node, n => {
+    if (n.type === 'Identifier' && fromPackage.has(n.name)) own = true
+    if (n.type === 'ImportDeclaration' && isOwn(n.source.value)) own = true
+    if (n.type === 'ImportExpression' && isOwn(n.source.value)) { own = true; loads++ }
+    if (n.type === 'CallExpression' && n.callee.name === 'require') { loads++; if (isOwn(n.arguments[0] && n.arguments[0].value)) own = true }
+    if (/^(CallExpression|NewExpression|TaggedTemplateExpression|ForOfStatement)$/.test(n.type)) work++
+  })
+  if (!own) return false
+  names.forEach(name => fromPackage.add(name))
+  return !/^(Import|Function|Class)/.test(node.type) && work > loads
+}
+
 const run = async (code) => {
   const names = ['require', 'module', 'exports', '__filename', '__dirname', '__load', '__pick', '__define']
   const module = { exports: {} }
@@ -167,16 +195,18 @@ const supply = (error, given) => {
   return null
 }
 const imports = async name => {
+  if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
   const plain = listed.package[0] || ''
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
   const module = await load(plain).catch(() => null)
   if (!module) return false
   if (name.toLowerCase() === id.toLowerCase() || (id.toLowerCase() === 'lodash' && name === '_')) {
     define({ [name]: 'default' in module ? module.default : module })
+    fromPackage.add(name)
     return true
   }
   const from = name in module ? module : Object(module.default)
-  if (name in from) { define({ [name]: from[name] }); return true }
+  if (name in from) { define({ [name]: from[name] }); fromPackage.add(name); return true }
   return false
 }
 
@@ -224,6 +254,7 @@ const example = async snippet => {
         const value = await run(code)
         if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
         current.ran.push(i)
+        if (uses(node, names)) current.used.push(i)
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
         if (returns && value !== undefined && !quiet) write(`${first}  ->  ${show(value).split('\n').slice(0, 8).join('\n').slice(0, 400)}`)
         if (!returns && !quiet && names.length === 1 && node.type === 'VariableDeclaration') write(`${names[0]} = ${show(globalThis[names[0]]).split('\n')[0].slice(0, 200)}`)
@@ -248,7 +279,7 @@ const example = async snippet => {
 for (const snippet of listed.snippets) {
   if (snippet.drop) continue
   quiet = Boolean(snippet.quiet)
-  current = trials[snippet.id] = { ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [] }
+  current = trials[snippet.id] = { ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [] }
   if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
   write(`[example ${snippet.id}] ${snippet.title}`)
   await example(snippet)

@@ -77,6 +77,29 @@ class Reader:
         self.space["__builtins__"] = builtins
         self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet = False
+        #: Names that come from the package, or from what was made with it.
+        self.from_package: set[str] = set()
+
+    def uses(self, node: ast.stmt) -> bool:
+        """Whether a statement that ran worked with the package: not an import alone, not a definition alone."""
+        tops = {name.split(".")[0] for name in self.package}
+        if isinstance(node, ast.Import):
+            self.from_package |= {a.asname or a.name.split(".")[0] for a in node.names if a.name.split(".")[0] in tops}
+            return False
+        if isinstance(node, ast.ImportFrom):
+            if (node.module or "").split(".")[0] in tops:
+                listed = {a.asname or a.name for a in node.names}
+                self.from_package |= set(self.space) if "*" in listed else listed
+            return False
+        named = {sub.id for sub in ast.walk(node) if isinstance(sub, ast.Name)}
+        if not named & self.from_package:
+            return False
+        self.from_package |= {s.id for s in ast.walk(node) if isinstance(s, ast.Name) and isinstance(s.ctx, ast.Store)}
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.from_package.add(node.name)
+            return bool(node.decorator_list)
+        work = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.With, ast.AsyncWith, ast.For, ast.Await)
+        return any(isinstance(sub, work) for sub in ast.walk(node))
 
     def show(self, text: str) -> None:
         """Print one line of what was seen, with addresses masked."""
@@ -115,10 +138,15 @@ class Reader:
         for package in self.package:
             if name == package.split(".")[0]:
                 self.space[name] = importlib.import_module(name)
+                self.from_package.add(name)
                 return True
             with contextlib.suppress(Exception):
                 self.space[name] = getattr(importlib.import_module(package), name)
+                self.from_package.add(name)
                 return True
+        if name in {"options", "opts", "config", "settings", "kwargs"}:
+            self.space[name] = {}
+            return True
         if name in sys.stdlib_module_names if hasattr(sys, "stdlib_module_names") else False:
             self.space[name] = importlib.import_module(name)
             return True
@@ -152,6 +180,8 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
         if failed:
             continue
         trial["ran"].append(number)
+        if reader.uses(node):
+            trial["used"].append(number)
         source = ast.get_source_segment(text, node) or ""
         first = source.splitlines()[0][:120] if source else ""
         if isinstance(node, ast.Expr) and value is not None:
@@ -287,6 +317,9 @@ def run_doctest(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) 
         if failed:
             continue
         trial["ran"].append(number)
+        uses = [reader.uses(node) for node in ast.parse(example.source).body]
+        if any(uses):
+            trial["used"].append(number)
         reader.show(f">>> {example.source.splitlines()[0][:120]}")
         if got.strip():
             reader.show(got.strip()[:300])
@@ -310,7 +343,7 @@ def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: 
         if snippet.get("drop"):
             continue
         reader.quiet = bool(serve) or bool(snippet.get("quiet"))
-        trial: dict[str, Any] = {"ran": [], "failed": {}, "matched": [], "differs": [], "samples": []}
+        trial: dict[str, Any] = {"ran": [], "failed": {}, "matched": [], "differs": [], "samples": [], "used": []}
         trials[snippet["id"]] = trial
         if trial_file:  # a crash of the interpreter leaves this behind
             _save(trial_file, trials)
