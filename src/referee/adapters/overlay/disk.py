@@ -14,11 +14,11 @@ _REST_FACTOR = 10.0
 _SHORTEST_REST = 0.5
 
 
-def written_bytes(directories: list[Path]) -> int:
-    """Allocated bytes below ``directories``; what cannot be looked into counts nothing."""
+def written_bytes(directories: list[Path], *, stop: threading.Event | None = None) -> int:
+    """Allocated bytes below ``directories``; what cannot be looked into counts nothing. ``stop`` cuts it short."""
     total = 0
     pending: list[str] = [str(path) for path in directories]
-    while pending:
+    while pending and not (stop and stop.is_set()):
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
@@ -49,7 +49,7 @@ class DiskWatch:
         rest = _SHORTEST_REST
         while not self._stop.wait(rest):
             begun = time.monotonic()
-            size = written_bytes(self._directories)
+            size = written_bytes(self._directories, stop=self._stop)
             self.largest = max(self.largest, size)
             self.exceeded = self.exceeded or size >= self._limit
             rest = max(_SHORTEST_REST, (time.monotonic() - begun) * _REST_FACTOR)
