@@ -6,8 +6,10 @@ import time
 import uuid
 from pathlib import Path
 
+import docker
 import pytest
 
+from referee.adapters.docker import image
 from referee.adapters.docker.sandbox import DockerSandbox
 from referee.core.records import Limits
 from referee.protocols import MachineSpec
@@ -58,3 +60,30 @@ def test_a_fresh_workstation_can_have(what: str) -> None:
     finally:
         machine.destroy()
     assert done.exit_status == 0, done.output.decode(errors="replace")[-3000:]
+
+
+def test_the_display_variant_starts_a_display() -> None:
+    client = docker.APIClient(version="auto", timeout=600)
+    roots = Path("/etc/ssl/certs/ca-certificates.crt")
+    said: list[str] = []
+    bundle = roots if roots.exists() else None
+    image.build(client, image="referee-env", variant="display", ca_bundle=bundle, say=said.append)
+    client.close()
+    sandbox = DockerSandbox(variant="display")
+    assert sandbox.environment().packages_digest != DockerSandbox().environment().packages_digest
+    machine = sandbox.create(
+        MachineSpec(
+            run=f"display-{uuid.uuid4().hex[:12]}", workspace="tests", deadline=time.time() + 300, limits=LIMITS
+        )
+    )
+    script = """
+        Xvfb :99 -screen 0 640x480x24 & sleep 2; export DISPLAY=:99; xdpyinfo | grep dimensions
+        ffmpeg -v error -xerror -f lavfi -i testsrc=duration=1:size=64x64 -y /work/v.mp4
+        ffmpeg -v error -xerror -nostdin -i /work/v.mp4 -f null -
+    """
+    try:
+        done = machine.execute(["/bin/sh", "-e", "-c", script], timeout=120)
+    finally:
+        machine.destroy()
+    assert done.exit_status == 0, done.output
+    assert b"640x480" in done.output

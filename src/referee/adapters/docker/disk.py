@@ -7,7 +7,8 @@ import threading
 import time
 from typing import Any
 
-from referee.adapters.docker.engine import ENGINE_ERRORS
+from referee.adapters.docker.engine import ENGINE_ERRORS, connect
+from referee.errors import EngineUnavailable
 
 POLL_SECONDS = 2.0
 #: Without a hint that something was written, the size is still taken this often.
@@ -17,16 +18,14 @@ AT_LEAST_EVERY = 30.0
 class DiskWatch:
     """A thread that measures the machine's writable layer every two seconds, and less when nothing is written.
 
-    ``client`` belongs to the thread, which closes it.
-
     Measuring walks the layer's files. So where the engine's disk can be seen from here, a walk is made only when
     that disk has lost a quarter of what the machine may still write.
     """
 
-    def __init__(self, client: Any, container: str, limit: int, root: str) -> None:
+    def __init__(self, container: str, limit: int, root: str) -> None:
         self.exceeded = False
         self.size = 0
-        self._client = client
+        self._client: Any = None
         self._container = container
         self._limit = limit
         self._root = root
@@ -39,6 +38,10 @@ class DiskWatch:
         self._over.set()
 
     def _watch(self) -> None:
+        try:
+            self._client = connect(timeout=600)  # of its own: a walk may take long
+        except EngineUnavailable:
+            return  # Machine.trouble() says so as soon as it is asked
         try:
             self._measure()
         finally:

@@ -159,7 +159,7 @@ class DockerSandbox:
         info = self._engine()
         disk = None
         if not by_engine:
-            disk = DiskWatch(connect(timeout=600), container, spec.limits.disk_bytes, str(info["DockerRootDir"]))
+            disk = DiskWatch(container, spec.limits.disk_bytes, str(info["DockerRootDir"]))
         facts: dict[str, object] = {
             "container": container,
             "keeper": keeper,
