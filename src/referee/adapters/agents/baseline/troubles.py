@@ -191,7 +191,8 @@ _NODE = (
     (r"command failed[\s\S]{0,400}npm (?:ERR!|error) command sh -c [^\n]*(?:install|download)",
      "a package's install script failed", "ignore_scripts"),
     (r"(?:Can't resolve|Entry module not found|Could not resolve entry module|[Nn]o such entry|Could not resolve)"
-     r"[^\n]{0,80}?['\"`](?P<entry>(?:\./)?(?:src|lib|app|index|main|\./)[\w./-]*)['\"`]", "it has no input to work on", "entry"),
+     r"[^\n]{0,80}?['\"`](?P<entry>(?:\./)?(?:src|lib|app|index|main|\./)[\w./-]*)['\"`]",
+     "it has no input to work on", "entry"),
     (r"(?:Cannot find (?:module|package) |Could not resolve |Can't resolve )['\"](?P<module>@?[a-z0-9][\w.-]*"
      r"(?:/[\w.-]+)?)['\"]", "the Node package {module} is missing", "node_module"),
     (r"npm (?:install|i) (?:-D |-g |--save-dev |--save |-S )*(?P<module>@?[a-z0-9][\w./-]*)[^\n]*\n[\s\S]*\Z|"
