@@ -118,6 +118,13 @@ def test_agents_are_neutral_in_the_order_of_their_first_attempt() -> None:
     assert names.view(agents[0]).version is None
 
 
+def test_agents_that_share_a_name_are_told_apart() -> None:
+    first = lock_of(Try("r", "s")).agent
+    second = first.model_copy(update={"digest": "agent:sha256:" + "0a" * 32})
+    names = AgentNames([first, second, first], neutral=True)
+    assert (names.view(first).label, names.view(second).label) == ("baseline (efefefef)", "baseline (0a0a0a0a)")
+
+
 @pytest.fixture
 def made(tmp_path: Path) -> Written:
     return Written(tmp_path)

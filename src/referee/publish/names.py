@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from referee.core.records import AgentRef
 from referee.publish.views import AgentView
+from referee.publish.words import short
 
 #: Agents that ship with the referee name no maker and no model: they appear under their own name.
 BUILT_IN = frozenset({"baseline", "null", "liar", "stub"})
@@ -17,7 +19,7 @@ def agent_key(agent: AgentRef) -> str:
 
 
 class AgentNames:
-    """The names of all agents of a site.
+    """The names of all agents of a site. Agents that share a name are told apart by the beginning of their digest.
 
     Args:
         agents: every agent, in the order in which it was first planned; letters are given in this order.
@@ -26,13 +28,13 @@ class AgentNames:
 
     def __init__(self, agents: Iterable[AgentRef], *, neutral: bool) -> None:
         self._views: dict[str, AgentView] = {}
+        distinct = {agent_key(agent): agent for agent in agents}
+        named = Counter(agent.name for agent in distinct.values())
         letters = 0
-        for agent in agents:
-            key = agent_key(agent)
-            if key in self._views:
-                continue
+        for key, agent in distinct.items():
             own = not neutral or agent.name in BUILT_IN
-            label = agent.name if own else f"Agent {_letters(letters)}"
+            mark = f" ({short(agent.digest)[:8]})" if named[agent.name] > 1 else ""
+            label = agent.name + mark if own else f"Agent {_letters(letters)}"
             letters += 0 if own else 1
             self._views[key] = AgentView(label, agent.digest, agent.tier, agent.version if own else None)
 
