@@ -271,6 +271,15 @@ def test_a_manifest_of_other_files_is_named(tmp_path: Path) -> None:
         verify(shop.records, shop.evidence, shop.scores)
 
 
+@pytest.mark.parametrize("digest", ["sha256:../../x", "sha256:" + "0" * 64])
+def test_a_manifest_that_is_not_there_is_named(tmp_path: Path, digest: str) -> None:
+    shop = open_shop(tmp_path / "w")
+    ended = attempt(shop, "r-true", report_bytes=report())
+    _rewritten(shop, ended, evidence_digest=digest)
+    with pytest.raises(Finding, match="run r-forged: the evidence manifest: "):
+        verify(shop.records, shop.evidence, shop.scores)
+
+
 def test_a_wrong_size_in_a_record_is_named(tmp_path: Path) -> None:
     shop = open_shop(tmp_path / "w")
     ended = attempt(shop, "r-true", report_bytes=report())

@@ -151,8 +151,11 @@ def _run(found: RunRecords, evidence: Evidence, scores: Path, done: Verified) ->
 
 def _manifest(run: str, end: AttemptEnded | AttemptFound, evidence: Evidence) -> None:
     """The manifest names exactly the files that the record names, and is canonical."""
-    with evidence.open(end.evidence_digest) as blob:
-        data = blob.read()
+    try:
+        with evidence.open(end.evidence_digest) as blob:
+            data = blob.read()
+    except (UsageError, Finding) as exc:
+        raise Finding(f"run {run}: the evidence manifest: {exc.message}", todo=exc.todo) from exc
     if digest_of_bytes(data) != end.evidence_digest:
         raise Finding(f"run {run}: the evidence manifest {end.evidence_digest} has changed")
     files = [{"bytes": ref.bytes, "digest": ref.digest, "name": ref.name} for ref in end.evidence]
@@ -169,9 +172,7 @@ def _blob(run: str, ref: EvidenceRef, evidence: Evidence) -> int:
             for piece in _pieces(blob):
                 sha.update(piece)
                 size += len(piece)
-    except UsageError as exc:
-        raise Finding(f"run {run}: {ref.name}: {exc.message}") from exc
-    except Finding as exc:
+    except (UsageError, Finding) as exc:
         raise Finding(f"run {run}: {ref.name}: {exc.message}", todo=exc.todo) from exc
     if f"sha256:{sha.hexdigest()}" != ref.digest:
         raise Finding(f"run {run}: the evidence file {ref.name} ({ref.digest}) has changed")
