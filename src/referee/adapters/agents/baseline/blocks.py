@@ -30,7 +30,8 @@ VERBS = frozenset(
     cmake ninja meson ./configure ./bootstrap ./autogen.sh cargo rustc rustup go java javac mvn ./mvnw gradle
     ./gradlew ruby gem bundle rake rails php composer docker docker-compose podman curl wget cp mv echo cat export
     sudo apt apt-get brew choco source touch tox nox pytest flask uvicorn gunicorn hypercorn django-admin
-    streamlit celery rq http ls chmod tar unzip sh bash env corepack ctest autoreconf perl prove phpunit rspec
+    streamlit celery rq http ls chmod printf tail head tar unzip sh bash env corepack ctest autoreconf perl
+    prove phpunit rspec
     printf head tail wc jq
     """.split()  # noqa: SIM905 — a word list reads better as words
 )

@@ -142,6 +142,46 @@ def runs_one_of(line: str, programs: frozenset[str]) -> bool:
     return any(programs & set(names) for names in heads)
 
 
+#: Lines that prepare, show or copy: that they succeed says nothing about the software.
+_PREPARES = frozenset(
+    {
+        "cd",
+        "mkdir",
+        "echo",
+        "cat",
+        "export",
+        "source",
+        "cp",
+        "mv",
+        "ln",
+        "ls",
+        "chmod",
+        "touch",
+        "tar",
+        "unzip",
+        "git",
+        "curl",
+        "wget",
+        "printf",
+        "tail",
+        "head",
+        "env",
+        "which",
+    }
+)
+
+
+def verifies(line: str, programs: frozenset[str]) -> bool:
+    """Whether a line really uses the software: its own program, its scripts, its tests, but no install or build."""
+    if re.search(r"\b(install|build|compile|setup|configure|bootstrap|migrate|generate|prepare|ci)\b", line):
+        return False
+    for part in re.split(r"&&|\|\|?|;|\n", line):
+        words = words_of(part)
+        if words and (words[0] in programs or words[0].startswith("./") or words[0] not in _PREPARES):
+            return words[0] in VERBS | programs or words[0].startswith("./")
+    return False
+
+
 def _plain(name: str) -> str:
     bare = name if not name.startswith("@") else name[1:]
     prefix = "@" if name.startswith("@") else ""

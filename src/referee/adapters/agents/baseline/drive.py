@@ -77,6 +77,8 @@ def carry_out(shop: Workshop, plan: Plan) -> None:
         full = path if path.startswith("/") else f"{shop.project}/{path}"
         if full not in shop.paths:
             shop.paths.insert(0, full)
+    draft_lines = Quickstart(shop, plan, document).commands()
+    shop.variants = [command.line for command in draft_lines if command.purpose in {"run", "own", "install"}]
     for tool in plan.tools:
         if not shop.need(tool.command, tool.packages):
             shop.draft.note(f"the tool {tool.command} could not be installed")

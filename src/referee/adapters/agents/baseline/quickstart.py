@@ -349,11 +349,15 @@ class Quickstart:
                 self.tried.commands += 1
             return
         if not result.ok:
-            if command.purpose == "own":
+            if command.purpose == "own" or self.shop.mission.kind == "repository":
                 self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
             return
         step = {"kind": "command", "line": result.command, "cwd": here}
-        if command.purpose == "own" and not trivial(result.command):
+        repository = self.shop.mission.kind == "repository"
+        used = command.purpose == "own" or (
+            repository and commands.verifies(result.command, frozenset(self.plan.programs))
+        )
+        if used and not trivial(result.command):
             self.tried.commands += 1
         self.steps.append(step)
 

@@ -251,6 +251,12 @@ def prompt(shop: Workshop, _match: re.Match[str], result: Result, _argument: str
     return None
 
 
+def option(_shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
+    """Use the option that its own message names."""
+    name = match.group("option")
+    return None if name in result.command else Applied(f"used {name}", f"{result.command} {name}")
+
+
 def crash(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> None:
     """A pinned native part that crashes cannot be helped."""
     shop.draft.note(f"`{result.command[:100]}` was ended by a fatal signal (status {result.code})")
@@ -261,6 +267,6 @@ REMEDIES: dict[str, Remedy] = {
     "shared_object": shared_object, "pkgconfig": pkgconfig, "cmake": cmake, "perl": perl, "program": program,
     "service": service, "service_named": service_named, "unprivileged": unprivileged, "display": display,
     "other_port": other_port, "env": env, "env_file": env_file, "less_parallel": less_parallel,
-    "executable": executable, "prompt": prompt, "crash": crash,
+    "executable": executable, "prompt": prompt, "option": option, "crash": crash,
     **remedies_python.REMEDIES, **remedies_node.REMEDIES, **remedies_native.NATIVE_REMEDIES,
 }  # fmt: skip

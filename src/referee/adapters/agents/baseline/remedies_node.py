@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def peer(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
-    """Install the version that the complaining package accepts, instead of forcing."""
+    """Install the version that the complaining package accepts, instead of forcing; its kin go with it."""
     wanted = re.search(r'peer (?:")?(@?[\w./-]+)@"([^"]+)" from (@?[\w./-]+)@', result.output)
     if not wanted:
         return None
@@ -24,8 +24,20 @@ def peer(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) 
     newest = _newest(shop, name, accepted)
     if not newest:
         return None
-    command = re.sub(rf"(?<=\s){re.escape(name)}(@\S+)?(?=\s|$)", "", result.command)
-    return Applied(f"used {name}@{newest}, which {asker} accepts", f"{command} {name}@{newest}")
+    command = re.sub(rf"(?<=\s){re.escape(name)}(@\S+)?(?=\s|$)", "", result.command).replace("npm ci", "npm install")
+    family = [f"{name}@{newest}"]
+    family += [f"{kin}@{newest}" for kin in _kin(shop, name) if _newest(shop, kin, newest)]
+    return Applied(f"used {' and '.join(family)}, which {asker} accepts", f"{command} {' '.join(family)}")
+
+
+def _kin(shop: Workshop, name: str) -> list[str]:
+    """Direct dependencies that are released together with a package: same stem, same declared range."""
+    try:
+        manifest = json.loads((shop.project / "package.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    declared = {**(manifest.get("dependencies") or {}), **(manifest.get("devDependencies") or {})}
+    return [kin for kin in declared if kin.startswith(f"{name}-") and declared[kin] == declared.get(name)]
 
 
 def _newest(shop: Workshop, name: str, accepted: str) -> str:

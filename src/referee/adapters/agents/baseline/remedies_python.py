@@ -132,6 +132,9 @@ def stated_version(shop: Workshop) -> str:
         found = re.search(r"^Version: (\S+)", info.read_text(errors="replace"), re.MULTILINE)
         if found:
             return found.group(1)
+    said = re.search(r"\b(?:release|version) v?(\d+\.\d+(?:\.\d+)*)\b", shop.prose)
+    if said:
+        return said.group(1)
     for pattern in ("CHANGE*", "HISTORY*", "NEWS*", "docs/CHANGE*", "docs/change*", "Change*", "change*"):
         for path in sorted(shop.project.glob(pattern)):
             if path.is_file():

@@ -180,7 +180,8 @@ _RUNTIME = (
 )  # fmt: skip
 
 _NODE = (
-    (r"npm (?:ERR!|error) code ERESOLVE", "npm finds no set of versions that satisfies every peer", "peer"),
+    (r"npm (?:ERR!|error) code ERESOLVE(?:[\s\S]{0,3000}?peer (?P<peer>\S+) from (?P<asker>@?[\w./-]+))?",
+     "npm finds no set of versions that satisfies every peer", "peer"),
     (r"npm (?:ERR!|error) code EBADENGINE|The engine \"node\" is incompatible|Unsupported engine",
      "a package asks for another Node version", "engine_strict"),
     (r"(?:gyp ERR! find Python|gyp ERR! stack Error: not found: make|gyp ERR! not ok|node-gyp)",
@@ -204,6 +205,13 @@ _NODE = (
      "the project's package manager is missing", "package_manager"),
 )  # fmt: skip
 
+_OPTIONS = (
+    (r"(?:[Uu]se|[Pp]ass|[Tt]ry|[Ww]ith|[Aa]dd|[Ss]pecify) (?:the )?[`'\"]?"
+     r"(?P<option>--(?:yes|no-input|non-?interactive|defaults?|"
+     r"force-yes|no-interaction|assume-yes|batch|accept[\w-]*|no-prompt|skip-prompts?))\b",
+     "it asks questions and names {option} for those who cannot answer", "option"),
+)  # fmt: skip
+
 _LAST = (
     (r"(?:getaddrinfo|Name or service not known|Temporary failure in name resolution|NameResolutionError|ENOTFOUND|"
      r"Could not resolve host|Network is unreachable|CERTIFICATE_VERIFY_FAILED|ProxyError|Tunnel connection failed|"
@@ -216,7 +224,9 @@ _LAST = (
     (r"Permission denied|EACCES", "a file may not be run or written", "executable"),
 )  # fmt: skip
 
-TABLE: tuple[Row, ...] = _rows(*_NETWORK, *NATIVE, *_PYTHON, *_SYSTEM, *_NODE, *_RUNTIME, *NATIVE_LAST, *_LAST)
+TABLE: tuple[Row, ...] = _rows(
+    *_NETWORK, *NATIVE, *_PYTHON, *_SYSTEM, *_NODE, *_RUNTIME, *NATIVE_LAST, *_OPTIONS, *_LAST
+)
 
 
 def diagnose(result: Result) -> Iterator[Diagnosis]:

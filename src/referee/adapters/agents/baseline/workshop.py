@@ -69,6 +69,8 @@ class Workshop:
     prose: str = ""
     #: Whether the command being worked on must succeed (an install, not an optional example).
     strict: bool = True
+    #: Shell lines that the README shows, in order: a failed line's documented variant is tried.
+    variants: list[str] = field(default_factory=list)
     #: Files of ours that a program needed as its input, by name below the examples' place.
     made: dict[str, str] = field(default_factory=dict)
     #: Diagnoses that nothing here can help, by key: errors that stay when nothing is verified in the end.
@@ -150,6 +152,8 @@ class Workshop:
                 break
             self.strict = must
             applied, trouble = self._remedy(result)
+            if applied is None:
+                applied, trouble = self._variant(result)
             if applied is None or trouble is None:
                 break
             open_errors.append(trouble)
@@ -179,6 +183,17 @@ class Workshop:
             applied = REMEDIES[name](self, diagnosis.match, result, argument)
             if applied is not None:
                 return applied, self.draft.met(diagnosis.key, diagnosis.what, applied.how)
+        return None, None
+
+    def _variant(self, result: Result) -> tuple[Applied | None, Trouble | None]:
+        """The same line with more arguments, as the README shows it for those for whom the plain one fails."""
+        for line in self.variants:
+            key = f"variant:{line}"
+            if line.startswith(result.command + " ") and key not in self.tried:
+                self.tried.add(key)
+                trouble = self.draft.met(f"left:{result.command}", failure_sentence(result.command, result))
+                trouble.how = f"used the README's variant `{line}`"
+                return Applied(trouble.how, line), trouble
         return None, None
 
     def _settle(self, open_errors: list[Trouble], result: Result, *, done: bool) -> None:
