@@ -115,6 +115,8 @@ def peers(work: Path, given: str | None) -> dict[str, str]:
         venv.create(work / "venv", with_pip=True)
         subprocess.run([work / "venv/bin/pip", "install", "-q", ASCIINEMA], check=True)
         given = str(work / "venv/bin/asciinema")
+    if shutil.which(given) is None:
+        sys.exit(f"{given} is no program")
     found = {PEER: given}
     script = shutil.which("script")
     if script:
