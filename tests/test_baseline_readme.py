@@ -165,3 +165,30 @@ def test_further_installs_leave_out_the_subject_itself() -> None:
 def test_local_addresses_give_port_and_path_once() -> None:
     text = "See http://localhost:8000/docs. Or http://127.0.0.1:8000/docs and http://localhost/"
     assert commands.local_paths(text) == [(8000, "/docs"), (None, "/")]
+
+
+@pytest.mark.parametrize(
+    ("line", "does"),
+    [
+        ("npm install", False),
+        ("npm run build", False),
+        ("npm start", True),
+        ("npm run dev", True),
+        ("npm test", True),
+        ("make", False),
+        ("make JOBS=1", False),
+        ("make test", True),
+        ("cargo build --release", False),
+        ("cargo run -- x", True),
+        ("./setup.sh --yes", False),
+        ("./build.sh", True),
+        ("printf Wikipedia | ./adler", True),
+        ("tail -n 1 out.txt", False),
+        ("python3 app.py", True),
+        ("python3 -m venv .venv", False),
+        ("python3 -m pip install .", False),
+        ("mkdir x && cd x", False),
+    ],
+)
+def test_an_install_or_build_line_verifies_nothing(line: str, does: bool) -> None:
+    assert commands.verifies(line, frozenset()) is does

@@ -171,14 +171,27 @@ _PREPARES = frozenset(
 )
 
 
+#: Tools whose work, but for these targets, is to install or to build.
+_BUILDERS = frozenset(
+    {"npm", "yarn", "pnpm", "pip", "pip3", "poetry", "make", "cmake", "ninja", "meson", "mvn", "./mvnw", "gradle",
+     "./gradlew", "cargo", "go", "composer", "bundle", "gem", "javac", "gcc", "corepack", "uv", "pdm"}
+)  # fmt: skip
+_WORKS = re.compile(r"^(test|tests|check|run|start|serve|dev|preview|exec|verify|demo|example)(?![a-z])|^t$")
+_SETS_UP = re.compile(r"^\./(?:[\w-]*/)*(setup|install|configure|bootstrap|autogen|deploy)\b")
+
+
 def verifies(line: str, programs: frozenset[str]) -> bool:
     """Whether a line really uses the software: its own program, its scripts, its tests, but no install or build."""
-    if re.search(r"\b(install|build|compile|setup|configure|bootstrap|migrate|generate|prepare|ci)\b", line):
-        return False
     for part in re.split(r"&&|\|\|?|;|\n", line):
-        words = words_of(part)
-        if words and (words[0] in programs or words[0].startswith("./") or words[0] not in _PREPARES):
-            return words[0] in VERBS | programs or words[0].startswith("./")
+        words = [word for word in words_of(part) if not re.fullmatch(r"\w+=\S*", word)]
+        if not words or (words[0] in _PREPARES and words[0] not in programs):
+            continue
+        if words[0] in _BUILDERS:
+            targets = [word for word in words[1:] if word != "run" or words[0] not in {"npm", "yarn", "pnpm"}]
+            if not any(_WORKS.search(target) for target in targets):
+                continue
+        if words[0] in VERBS | programs or (words[0].startswith("./") and not _SETS_UP.search(words[0])):
+            return "venv" not in words and not {"-m", "pip"} <= set(words)
     return False
 
 

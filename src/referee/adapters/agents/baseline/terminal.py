@@ -183,5 +183,8 @@ def _follow(  # noqa: C901 — one loop that must see everything at once
 
 
 def _asks(ends: _Ends) -> bool:
-    lines = [line for line in ends.text()[-2000:].splitlines() if line.strip()]
+    text = ends.text()[-2000:]
+    if text.endswith("\n"):  # a question stays on its line
+        return False
+    lines = [line for line in text.splitlines() if line.strip()]
     return bool(lines) and bool(_PROMPT.search(lines[-1][-200:]))

@@ -171,7 +171,8 @@ _RUNTIME = (
      r"(?:[Mm]issing|[Nn]o|[Ii]nvalid|[Rr]equires?|[Pp]rovide|set) (?:an? |the |your )?[\w ]{0,20}"
      r"(?:API|api)[ _-]?(?:KEY|key)|\w*(?:API_KEY|ACCESS_TOKEN|AUTH_TOKEN|SECRET_KEY)\w* (?:environment )?[^\n]{0,30}"
      r"(?:required|not set|missing))", "it needs an API key of a paid or foreign service", "stop"),
-    (r"\.env(?:\.local)?[^\n]{0,40}(?:not found|missing|does not exist|No such file|ENOENT)|"
+    (r"(?:[Mm]issing|[Nn]o|find|copy)[^\n]{0,40}\.env\b|"
+     r"\.env(?:\.local)?[^\n]{0,40}(?:not found|missing|does not exist|No such file|ENOENT)|"
      r"(?:ENOENT|No such file)[^\n]{0,80}\.env\b", "its environment file is missing", "env_file"),
     (r"(?:missing|[Mm]issing|undefined|required|not set)[^\n]{0,40}environment variable",
      "it wants environment variables", "env_file"),
