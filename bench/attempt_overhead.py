@@ -24,9 +24,10 @@ from pathlib import Path
 import docker
 from rich.console import Console
 
-from referee.cli.bringup import Series, measure
+from referee.cli.bringup import measure
 from referee.cli.progress import Progress
 from referee.cli.wiring import make_agent, make_rules, open_stores
+from referee.runner.series import Series
 
 GOAL_ADDED = 1.0
 GOAL_FIRST_BYTE = 1.5
@@ -39,7 +40,8 @@ REPORT = {
     "verified_how": {"command": "expr 6 '*' 7", "returned": "42"},
     "final_state": "expr printed 42.",
 }
-COMMAND = f"expr 6 '*' 7; printf %s '{json.dumps(REPORT).replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}' > /work/report.json"
+LEAVES = "cat > /work/report.json <<'END'\n" + json.dumps(REPORT) + "\nEND"
+COMMAND = f"expr 6 '*' 7\n{LEAVES}"
 
 
 def bare() -> float:
@@ -50,7 +52,7 @@ def bare() -> float:
         IMAGE, ["sleep", "infinity"], host_config=client.create_host_config(init=True), working_dir="/"
     )["Id"]
     client.start(machine)
-    for command in (f"mkdir -p /work; {COMMAND}", "expr 6 '*' 7"):
+    for command in (f"mkdir -p /work\n{COMMAND}", "expr 6 '*' 7"):
         started = client.exec_create(machine, ["/bin/bash", "-c", command], tty=True)["Id"]
         client.exec_start(started, tty=True)
         assert client.exec_inspect(started)["ExitCode"] == 0

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_a_polite_end_is_recorded_and_leaves_nothing(subject: Path) -> None:
     assert referee("verify", "--workspace", str(workspace)).returncode == 0
 
 
-def bodies(workspace: Path) -> list[dict[str, object]]:
+def bodies(workspace: Path) -> list[dict[str, Any]]:
     lines = [
         line for file in sorted((workspace / "records").glob("*.jsonl")) for line in file.read_bytes().split(b"\n")[:-1]
     ]

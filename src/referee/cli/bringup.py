@@ -104,7 +104,7 @@ def measure(
     make_workspace(stores)
     subject = resolve_subject(spec, stores, progress)
     check_host_disk(stores.workspace)
-    chosen = choose_sandbox(stores.workspace, sandbox_choice)
+    chosen = choose_sandbox(stores.workspace, sandbox_choice, display=subject.content.display)
     for sentence in recover(stores.records, stores.evidence, stores.workspace.spool, chosen):
         progress.say(f"found: {sentence}")
     plan = _plan(subject, stores, agent, chosen, rules)

@@ -69,8 +69,10 @@ def check_host_disk(workspace: Workspace) -> None:
         )
 
 
-def choose_sandbox(workspace: Workspace, choice: SandboxChoice | None = None) -> Sandbox:
+def choose_sandbox(workspace: Workspace, choice: SandboxChoice | None = None, *, display: bool = False) -> Sandbox:
     """The maker of machines: Docker where an engine answers, else overlay, or the one that was asked for.
+
+    A subject that needs a display gets the environment's second stage, which has one (methodology §4).
 
     Raises:
         EngineUnavailable: Docker was asked for and does not answer, or overlay cannot work here.
@@ -79,20 +81,20 @@ def choose_sandbox(workspace: Workspace, choice: SandboxChoice | None = None) ->
     if wanted == "overlay":
         return _overlay(workspace)
     try:
-        return _docker(workspace)
+        return _docker(workspace, display=display)
     except EngineUnavailable:
         if wanted == "docker":
             raise
         return _overlay(workspace)
 
 
-def _docker(workspace: Workspace) -> Sandbox:
+def _docker(workspace: Workspace, *, display: bool = False) -> Sandbox:
     from referee.adapters.docker.sandbox import DockerSandbox  # noqa: PLC0415 — its SDK is slow to import
 
     config = workspace.config
     sandbox = DockerSandbox(
         image=config.environment.image,
-        variant=config.environment.variant,
+        variant="display" if display and config.environment.variant == "default" else config.environment.variant,
         blocked_networks=config.network.blocked,
         workspace=workspace_id(workspace),
     )
