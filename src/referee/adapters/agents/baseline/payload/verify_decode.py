@@ -22,7 +22,7 @@ from xml.etree import ElementTree as ET
 _LOAD = "import sys;from PIL import Image;i=Image.open(sys.argv[1]);i.load();print(i.format,'%dx%d'%i.size,'pixels')"
 _IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ico", ".ppm", ".pbm", ".xpm"}
 _MEDIA = {".mp3", ".ogg", ".flac", ".m4a", ".aac", ".opus", ".aiff", ".mp4", ".mkv", ".webm", ".avi", ".mov", ".mpg"}
-_PILLOWS = ("/work/tools/bin/python", "/work/project/.venv/bin/python", "python3")
+_PILLOWS = ("/work/tools/bin/python", "/work/project/.venv/bin/python", "python3", sys.executable)
 
 
 class Undecodable(Exception):
