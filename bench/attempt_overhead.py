@@ -75,7 +75,7 @@ def whole(workspace: Path) -> tuple[float, dict[str, float]]:
     )
     seconds = time.perf_counter() - began
     attempt = document["attempts"][0]
-    assert attempt["outcome"] == "pass_full", attempt
+    assert attempt["valid"] and attempt["rerun"]["exit_status"] == 0, attempt
     return seconds, attempt["phases"]
 
 
@@ -93,7 +93,7 @@ def first_byte(workspace: Path) -> float:
             try:
                 if raw.stat().st_size:
                     seconds = time.perf_counter() - began
-                    assert process.wait() == 0
+                    process.wait()
                     return seconds
             except FileNotFoundError:
                 continue

@@ -15,12 +15,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from referee.adapters.recorder import Caps, End, Recorded, RecordingFiles, derive, record
+from referee.adapters.recorder import (
+    CAST_NAME,
+    TRANSCRIPT_NAME,
+    Caps,
+    End,
+    Recorded,
+    RecordingFiles,
+    derive,
+    record,
+)
 from referee.benchmarks.bringup.rerun import rerun
 from referee.core.failure import FAILURES, Cause
 from referee.core.records import AttemptEnded, AttemptPlanned, QuietFacts, RecordingFacts, RerunFacts
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
-from referee.errors import EngineUnavailable, MachineFault, ReportRejected
+from referee.errors import EngineUnavailable, Finding, MachineFault, ReportRejected
 from referee.protocols import PROJECT, REPORT, WORK, Evidence, Machine, MachineSpec, Records, Sandbox
 from referee.runner.journal import Journal
 from referee.runner.place import work_tar
@@ -244,8 +253,7 @@ def _read_report(machine: Machine, directory: Path, seen: _Seen) -> None:
 def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Journal) -> None:
     """Derive, seal, append: everything durable before anything is announced."""
     with journal.phase("seal"):
-        if (directory / "session.raw").exists():
-            derive(RecordingFiles.of(directory), directory)
+        _derive(directory, seen)
     phases = journal.close()
     evidence, digest = seal(run, directory, bench.evidence)
     bench.records.append(
@@ -268,12 +276,30 @@ def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Jou
     journal.sweep()
 
 
+def _derive(directory: Path, seen: _Seen) -> None:
+    """Make cast and transcript. Where that fails the primary evidence is kept as it is, and the cause is named."""
+    files = RecordingFiles.of(directory)
+    if not files.raw.exists():
+        return
+    try:
+        derive(files, directory)
+    except (Finding, OSError) as exc:
+        seen.end(Cause.RECORDING_INCOMPLETE, f"the recording could not be derived: {exc}")
+        (directory / CAST_NAME).unlink(missing_ok=True)
+        (directory / TRANSCRIPT_NAME).unlink(missing_ok=True)
+
+
 def _lost(directory: Path) -> RecordingFacts | None:
     """What is known of a recording that was cut off by an exception: how much of it there is."""
-    raw = directory / "session.raw"
-    if not raw.exists():
+    files = RecordingFiles.of(directory)
+    if not files.raw.exists():
         return None
-    return RecordingFacts(complete=False, bytes=raw.stat().st_size, events=0, seconds=0.0, exit_status=None)
+    size = files.raw.stat().st_size
+    try:
+        events = files.coverage().events
+    except Finding:
+        events = 0
+    return RecordingFacts(complete=False, bytes=size, events=events, seconds=0.0, exit_status=None)
 
 
 def now() -> str:
