@@ -43,6 +43,7 @@ def first(output: str, code: int | None = 1, command: str = "pip install x") -> 
         ),
         ("npm error code ERESOLVE\n", "peer:"),
         ("Error: Cannot find module 'foo-bar'\nRequire stack:\n", "node_module:foo-bar"),
+        ("Do you want to install 'foo-cli' (yes/no): ", "node_module:foo-cli"),
         ("_tkinter.TclError: no display name and no $DISPLAY environment variable\n", "display:"),
         ("initdb: error: cannot be run as root\n", "unprivileged:"),
         ("NVML Shared Library Not Found: querying NVIDIA devices\n", "stop:"),

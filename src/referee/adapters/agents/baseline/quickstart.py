@@ -16,7 +16,7 @@ from .blocks import Typed
 from .commands import Command
 from .documents import Document
 from .ecosystems.plan import Plan
-from .payload.verify import snapshot
+from .payload.verify import COUNTS, snapshot
 from .terminal import Result, say
 from .workshop import Workshop
 
@@ -352,7 +352,8 @@ class Quickstart:
             if command.purpose == "own" or self.shop.mission.kind == "repository":
                 self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
             return
-        step = {"kind": "command", "line": result.command, "cwd": here}
+        tests = re.search(r"\b(tests?|pytest|unittest|check)\b", result.command) and COUNTS.search(result.output)
+        step = {"kind": "tests" if tests else "command", "line": result.command, "cwd": here, "seconds": 600}
         repository = self.shop.mission.kind == "repository"
         used = command.purpose == "own" or (
             repository and commands.verifies(result.command, frozenset(self.plan.programs))

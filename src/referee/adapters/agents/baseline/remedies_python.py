@@ -54,6 +54,9 @@ def build_tool(shop: Workshop, _match: re.Match[str], result: Result, argument: 
     if "pip" not in result.command and "build" not in result.command:
         return None
     _constrain(shop, _BUILD, "PIP_CONSTRAINT", argument)
+    if "setup.py egg_info" in result.output or "setup.py bdist_wheel" in result.output:
+        # An old setup.py is built with what stands in the environment itself, not in isolation.
+        shop.run(f"{pip(shop)} install '{argument}' wheel", timeout=240)
     return Applied(f"constrained the build to {argument}")
 
 

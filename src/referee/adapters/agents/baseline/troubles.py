@@ -198,7 +198,7 @@ _NODE = (
     (r"(?:Cannot find (?:module|package) |Could not resolve |Can't resolve )['\"](?P<module>@?[a-z0-9][\w.-]*"
      r"(?:/[\w.-]+)?)['\"]", "the Node package {module} is missing", "node_module"),
     (r"npm (?:install|i) (?:-D |-g |--save-dev |--save |-S )*(?P<module>@?[a-z0-9][\w./-]*)[^\n]*\n[\s\S]*\Z|"
-     r"(?:must be installed:|You need to install)[\s\S]{0,80}- (?P<module2>[a-z@][\w/-]+)",
+     r"(?:[Ww]ant to|[Nn]eed to|[Pp]lease|[Mm]ust) install ['\"`](?P<module2>@?[a-z][\w./-]+)['\"`]",
      "it asks for the Node package {module}{module2}", "node_module"),
     (r"lockfile[^\n]*(?:not up to date|out of date|frozen)|npm ci[^\n]*can only install",
      "the lock file does not fit the manifest", "no_frozen"),

@@ -28,7 +28,8 @@ _VOLATILE = (
     (re.compile(r"/tmp/[\w./-]+"), "/tmp/…"),
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
 )
-_COUNTS = re.compile(
+#: Lines in which a test runner says how many passed.
+COUNTS = re.compile(
     r"\b\d+ (passed|passing|tests?|ok|successes|examples|assertions|specs)\b|^ok\b|test result: ok|^OK\b|# pass|"
     r"Tests run: \d+|tests passed|Tests: +\d+|BUILD SUCCESS|^PASS\b", re.IGNORECASE)  # fmt: skip
 _LISTING = re.compile(r"<title>\s*(Directory listing for|Index of|listing directory)", re.IGNORECASE)
@@ -149,7 +150,7 @@ class Verifier:
                 say(line)
             raise Failed(f"`{step['line']}` ended with status {process.returncode}")
         if step["kind"] == "tests":
-            lines = [line for line in lines if _COUNTS.search(line)][-8:]
+            lines = [line for line in lines if COUNTS.search(line)][-8:]
             if not lines:
                 raise Failed("the tests do not say how many passed")
         if step.get("quiet"):
