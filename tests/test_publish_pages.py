@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from referee.core.records import AttemptEnded
+from referee.core.report import parse_report
 from referee.errors import Finding, UsageError
-from referee.publish import pages
+from referee.publish import pages, words
 from referee.publish.cast import serve
 from referee.publish.facts import Facts
 from tests.publish_workspace import HOSTILE, TRIES, Try, Written, report
@@ -384,6 +389,43 @@ def test_a_recording_that_is_none_is_named_and_stops_no_build(tmp_path: Path) ->
     written.write((Try("r-1", "square", cast=b'{"version": 2, "width": 60000, "height": 60000}\n[0, "o", "x"]\n'),))
     build(written)
     assert "The recording cannot be shown here" in read(written, "runs/r-1.html").text
+
+
+def test_a_long_log_is_shown_from_both_ends_and_says_what_is_left_out(tmp_path: Path) -> None:
+    printed = b"".join(b"\x1b[32mline %d\x1b[0m\r\n" % n for n in range(20_000))
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square", printed=printed),))
+    build(written)
+    text = read(written, "runs/r-1.html").text
+    assert "line 0 line 1 " in text
+    assert "line 19998 line 19999" in text
+    assert re.search(r"[\d.]+ kB are left out here; the file has them all", text)
+    assert "x1b" not in text.split("What it printed")[1].split("A report is a claim")[0]
+
+
+@pytest.fixture(scope="module")
+def rendered(workspace: Written) -> Callable[[str], Page]:
+    """The page of a run whose report says a text wherever it can."""
+    facts = Facts(workspace.records.read(), workspace.evidence)
+    run = facts.run(facts.find("r-000000000pass"))
+    whole = facts.detail(run)
+    template = pages.templates().get_template("run.html")
+
+    def of(text: str) -> Page:
+        errors = [{"what": text, "fixed": True, "how": text}]
+        said = json.dumps(report(final_state=text, errors=errors, verified_how=text)).encode()
+        detail = dataclasses.replace(whole, report=parse_report(said), report_rejected=text, instructions=text)
+        return Page(template.render(root="../", policy="", here="", run=run, detail=detail, cast=None, cast_fault=text))
+
+    return of
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
+def test_any_text_of_an_agent_is_shown_and_nothing_but_shown(rendered: Callable[[str], Page], text: str) -> None:
+    shown = rendered(text)
+    assert shown.tags == rendered("harmless").tags
+    assert re.sub(r"\s+", " ", words.visible(text)).strip() in shown.text
 
 
 def test_the_flow_picture_is_one_and_the_same() -> None:

@@ -6,6 +6,7 @@ A blob that is missing or cannot be read makes the page say so; it never stops t
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 from referee.core.canonical import digest_of_bytes, strict_loads
 from referee.core.records import AttemptEnded, AttemptFound, EvidenceRef
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
+from referee.core.transcript import PlainText
 from referee.errors import Finding, ReportRejected, UsageError
 from referee.protocols import Evidence
 from referee.publish.views import FileView, LogView, PackageView, StepView
 
-#: Characters of a log that a page shows from its beginning and from its end.
+#: Bytes of a log that a page shows from its beginning and from its end.
 LOG_HEAD = 12_000
 LOG_TAIL = 48_000
 
@@ -105,21 +107,22 @@ class Attachments:
         return tuple(steps)
 
     def log(self, name: str) -> LogView | None:
-        """The beginning and the end of a text file; what lies between is counted."""
+        """The beginning and the end of a log in whole lines, as plain text; the bytes left out between are counted."""
         ref = self._refs.get(name)
         if ref is None:
             return None
         try:
             with self._evidence.open(ref.digest) as file:
-                whole = ref.bytes <= LOG_HEAD + LOG_TAIL
-                head = file.read(ref.bytes if whole else LOG_HEAD)
-                if whole:
-                    return LogView(_text(head), "", 0)
-                file.seek(-LOG_TAIL, 2)
+                if ref.bytes <= LOG_HEAD + LOG_TAIL:
+                    return LogView(_plain(file.read(ref.bytes)), "", 0)
+                head = file.read(LOG_HEAD)
+                file.seek(-LOG_TAIL, os.SEEK_END)
                 tail = file.read(LOG_TAIL)
         except (OSError, Finding, UsageError):
             return None
-        return LogView(_text(head), _text(tail), max(0, ref.bytes - LOG_HEAD - LOG_TAIL))
+        head = head[: head.rfind(b"\n") + 1] or head
+        tail = tail[tail.find(b"\n") + 1 :]
+        return LogView(_plain(head), _plain(tail), ref.bytes - len(head) - len(tail))
 
     def instructions(self) -> str | None:
         """The words the agent was given."""
@@ -185,8 +188,10 @@ def _step(line: bytes) -> StepView | None:
     )
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _plain(data: bytes) -> str:
+    """Terminal output as plain text: no colour, no cursor movement; a log that is plain already stays as it is."""
+    text = PlainText()
+    return text.feed(data) + text.finish()
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -70,9 +70,9 @@ def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
 def _write_site(facts: Facts, evidence: Evidence, out: Path) -> None:
     site = facts.site()
     _check_names(site)
-    templates = _templates()
+    found = templates()
     _copy_assets(out / "assets")
-    page = partial(_page, templates, out)
+    page = partial(_page, found, out)
     page("index.html", "index.html", here="index", site=site)
     page("board.html", "board.html", here="board", site=site)
     _json(out / "index.json", export.index_document(site))
@@ -104,7 +104,8 @@ def _put_in_place(fresh: Path, out: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The templates, with escaping of everything and every filter that they use."""
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -141,10 +142,10 @@ def _shown(value: Any) -> Any:
     return words.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _page(templates: Environment, out: Path, template: str, name: str, **values: Any) -> None:
+def _page(found: Environment, out: Path, template: str, name: str, **values: Any) -> None:
     root = "../" * name.count("/")
     policy = PLAYER_POLICY if values.get("cast") else POLICY
-    _text(out / name, templates.get_template(template).render(root=root, policy=policy, **values))
+    _text(out / name, found.get_template(template).render(root=root, policy=policy, **values))
 
 
 def _cast(run: RunView, evidence: Evidence) -> tuple[ServedCast | None, str]:

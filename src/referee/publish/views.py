@@ -64,7 +64,7 @@ class StepView:
 
 @dataclass(frozen=True)
 class LogView:
-    """A log as the page shows it; ``left_out`` characters between head and tail stand only in the evidence."""
+    """A log as the page shows it; ``left_out`` bytes between head and tail stand only in the evidence."""
 
     head: str
     tail: str
