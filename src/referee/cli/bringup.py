@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from referee.cli.wiring import (
     open_stores,
 )
 from referee.core.records import AttemptEnded, Record
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, UsageError
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched, UsageError
 from referee.protocols import Agent, Sandbox
 from referee.runner.attempt import run_attempt
 from referee.runner.plan import Plan, PlannedSubject, Rules, make_plan
@@ -143,12 +144,35 @@ def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:
     """
     if not _is_spec(spec):
         return find_subject(spec, stores.workspace.root)
-    subject = pin(spec, stores.workspace)
+    subject = _pinned(spec, stores)
     if not subject.file.exists():
         subject.file.parent.mkdir(parents=True, exist_ok=True)
         subject.file.write_bytes(subject.file_bytes)
         progress.say(f"pinned {spec} as the subject {subject.name}: {subject.file}")
     return subject
+
+
+def _pinned(spec: str, stores: Stores) -> Subject:
+    """Pin ``spec``; where another pin has its name already, the version or commit joins the name."""
+    subject = pin(spec, stores.workspace)
+    known = _named(subject.name, stores)
+    if known is None:
+        return subject
+    if known.pin_text() == subject.pin_text():
+        return known
+    content = subject.content
+    version = (
+        content.package.version if content.package else str(subject.pin().get("commit") or subject.pin()["sha256"])
+    )
+    name = re.sub(r"[^a-z0-9._-]+", "-", f"{subject.name}-{version[:12]}".lower())
+    return _named(name, stores) or pin(spec, stores.workspace, name=name)
+
+
+def _named(name: str, stores: Stores) -> Subject | None:
+    try:
+        return find_subject(name, stores.workspace.root)
+    except NothingMatched:
+        return None
 
 
 def _is_spec(spec: str) -> bool:
