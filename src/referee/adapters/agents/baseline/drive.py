@@ -184,7 +184,8 @@ def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
             return quickstart.keep(result.command)
         if "{}" in line and result.output.strip() and not _is_usage(result):
             other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
-            if other.ok and other.output.strip() != result.output.strip():
+            again = shop.run(first, cwd=quickstart.cwd, timeout=60)
+            if other.ok and other.output != again.output and again.output == result.output:
                 return quickstart.keep(first)
     return False
 

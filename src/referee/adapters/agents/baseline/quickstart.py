@@ -349,7 +349,8 @@ class Quickstart:
                 self.tried.commands += 1
             return
         if not result.ok:
-            if command.purpose == "own" or self.shop.mission.kind == "repository":
+            stayed = result.code is None
+            if not stayed and (command.purpose == "own" or self.shop.mission.kind == "repository"):
                 self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
             return
         tests = re.search(r"\b(tests?|pytest|unittest|check)\b", result.command) and COUNTS.search(result.output)

@@ -162,6 +162,9 @@ class Workshop:
             result = once(command)
             self._settle(open_errors, result, done=success(result))
         self._settle(open_errors, result, done=success(result))
+        if result.waiting and not must:
+            # What waits all the same asks nothing: a worker, a watcher. The diagnosis was wrong, there was no error.
+            self.draft.errors = [error for error in self.draft.errors if error.key != "prompt" or error.fixed]
         if must and not success(result):
             self.draft.met(f"left:{command}", failure_sentence(command, result))
         return result

@@ -268,6 +268,8 @@ const example = async snippet => {
         break
       } catch (error) {
         const more = error && supply(error, current.samples)
+        const target = node.expression && node.expression.left && node.expression.left.object
+        if (more && target && target.name === more) { define({ [more]: {} }); continue }
         if (more === true || (more && (await imports(more)))) continue
         fail(error, i)
         break

@@ -79,6 +79,8 @@ class Reader:
         self.quiet = False
         #: Names that come from the package, or from what was made with it.
         self.from_package: set[str] = set()
+        #: Names to whose attributes the statement at hand assigns: any object will do.
+        self.targets: set[str] = set()
 
     def uses(self, node: ast.stmt) -> bool:
         """Whether a statement that ran worked with the package: not an import alone, not a definition alone."""
@@ -135,6 +137,9 @@ class Reader:
         return False
 
     def _name(self, name: str) -> bool:
+        if name in self.targets:
+            self.space[name] = types.SimpleNamespace()
+            return True
         for package in self.package:
             if name == package.split(".")[0]:
                 self.space[name] = importlib.import_module(name)
@@ -176,6 +181,8 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
             with contextlib.redirect_stdout(_Tee(printed, reader.quiet)):
                 return reader.value(code)
 
+        left = node.targets if isinstance(node, ast.Assign) else []
+        reader.targets = {t.value.id for t in left if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name)}
         value, failed = attempt(reader, step, trial, number)
         if failed:
             continue
