@@ -68,14 +68,15 @@ def whole(workspace: Path) -> tuple[float, dict[str, float]]:
         "bench",
         stores=stores,
         series=Series("runs", 1),
-        agent=make_agent("command", COMMAND, stores.workspace),
+        agents=[make_agent("command", COMMAND, stores.workspace)],
         rules=make_rules(stores.workspace, None, None),
         sandbox_choice="docker",
         progress=Progress(Console(stderr=True), quiet=True),
     )
     seconds = time.perf_counter() - began
     attempt = document["attempts"][0]
-    assert attempt["valid"] and attempt["rerun"]["exit_status"] == 0, attempt
+    assert attempt["valid"], attempt
+    assert attempt["rerun"]["exit_status"] == 0, attempt
     return seconds, attempt["phases"]
 
 

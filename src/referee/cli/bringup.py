@@ -26,6 +26,7 @@ from referee.cli.wiring import (
     make_bench,
     make_rules,
     make_source,
+    make_stronger,
     make_workspace,
     open_stores,
 )
@@ -39,7 +40,7 @@ from referee.runner.rejudge import judge_run
 from referee.runner.series import Series, next_index, run_series
 from referee.scoring.attempts import Judgement
 from referee.scoring.render import points
-from referee.scoring.verdicts import Verdict, settled, verdict
+from referee.scoring.verdicts import AgentTier, Verdict, verdict
 
 app = typer.Typer(no_args_is_help=True, help="Bring-up: can an agent, all alone, make a real project run?")
 
@@ -60,6 +61,10 @@ def run(
     until_verdict: Annotated[
         bool, typer.Option("--until-verdict", help="Adaptive testing: attempts until the verdict is settled.")
     ] = False,
+    stronger: Annotated[
+        str | None,
+        typer.Option(help="With --until-verdict: the agent that runs when the standard one could not verify."),
+    ] = None,
     sandbox: Annotated[SandboxChoice | None, typer.Option(help="docker, overlay or auto.")] = None,
     edition: Annotated[int | None, typer.Option(help="1 scores the report, 2 (default) what was corroborated.")] = None,
     budget_seconds: Annotated[
@@ -72,14 +77,19 @@ def run(
     """Measure SUBJECT. The exit code tells the verdict: 0 runs (also with mocks), 4 could not verify."""
     if until_verdict and runs != 1:
         raise UsageError("--until-verdict and --runs exclude each other")
+    if stronger is not None and not until_verdict:
+        raise UsageError("--stronger goes with --until-verdict")
     stores = open_stores(workspace)
-    series = Series("until-verdict") if until_verdict else Series("runs", runs)
+    series = Series("until-verdict", stronger=stronger is not None) if until_verdict else Series("runs", runs)
+    agents = [make_agent(agent, command, stores.workspace)]
+    if stronger is not None:
+        agents.append(make_stronger(stronger, stores.workspace))
     with Progress(Console(stderr=True), quiet=quiet) as progress:
         document = measure(
             subject,
             stores=stores,
             series=series,
-            agent=make_agent(agent, command, stores.workspace),
+            agents=agents,
             rules=make_rules(stores.workspace, edition, budget_seconds),
             sandbox_choice=sandbox,
             progress=progress,
@@ -96,43 +106,41 @@ def measure(
     *,
     stores: Stores,
     series: Series,
-    agent: Agent,
+    agents: Sequence[Agent],
     rules: Rules,
     sandbox_choice: SandboxChoice | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Make the series of attempts and return the document that ``--json`` prints."""
+    """Make the series of attempts and return the document that ``--json`` prints.
+
+    ``agents``: the agent that is measured, and the stronger one that stands ready, if any.
+    """
     make_workspace(stores)
     subject = resolve_subject(spec, stores, progress)
     check_host_disk(stores.workspace)
     chosen = choose_sandbox(stores.workspace, sandbox_choice, display=subject.content.display)
     for sentence in recover(stores.records, stores.evidence, stores.workspace.spool, chosen):
         progress.say(f"found: {sentence}")
-    plan = _plan(subject, stores, agent, chosen, rules)
-    _announce(plan, progress)
+    plans = [_plan(subject, stores, agent, chosen, rules) for agent in agents]
+    _announce(plans[0], progress)
     bench = make_bench(stores, chosen)
-    previous = _end_on_sigterm()
+    by_tier = {plan.agent.tier: plan for plan in plans}
 
-    def attempt(index: int) -> str:
-        progress.say(f"attempt {index} of {plan.subject.ref.name} by {agent.name}")
-        return run_attempt(plan, index, bench, tell=progress.tell, on_output=progress.output)
-
-    def judge(run_id: str) -> Judgement:
+    def attempt(tier: AgentTier) -> Judgement:
+        plan = by_tier[tier]
+        index = next_index(stores.records.read(), subject=subject.name, agent=plan.agent.name)
+        progress.say(f"attempt {index} of {subject.name} by {plan.agent.name}")
+        run_id = run_attempt(plan, index, bench, tell=progress.tell, on_output=progress.output)
         judgement = judge_run(run_id, stores.records, stores.evidence, stores.workspace.scores)
         progress.say(f"  {run_id}: {judgement.sentence()}")
         return judgement
 
+    previous = _end_on_sigterm()
     try:
-        judgements = run_series(
-            series,
-            attempt=attempt,
-            judge=judge,
-            settled=settled,
-            first_index=next_index(stores.records.read(), subject=subject.name, agent=agent.name),
-        )
+        judgements = run_series(series, tier=plans[0].agent.tier, attempt=attempt)
     finally:
         signal.signal(signal.SIGTERM, previous)
-    return describe(plan, judgements, stores.records.read())
+    return describe(plans[0], judgements, stores.records.read())
 
 
 def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:

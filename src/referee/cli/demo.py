@@ -31,7 +31,7 @@ def demo(
                 name,
                 stores=stores,
                 series=Series("until-verdict"),
-                agent=make_agent("baseline", None, stores.workspace),
+                agents=[make_agent("baseline", None, stores.workspace)],
                 rules=make_rules(stores.workspace, None, None),
                 sandbox_choice=sandbox,
                 progress=progress,

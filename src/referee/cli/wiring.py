@@ -141,6 +141,18 @@ def make_agent(name: str, command: str | None, workspace: Workspace) -> Agent:
     )
 
 
+def make_stronger(name: str, workspace: Workspace) -> Agent:
+    """The stronger agent of that name; its file must say ``tier = "stronger"``.
+
+    Raises:
+        UsageError: it is a standard agent.
+    """
+    agent = make_agent(name, None, workspace)
+    if agent.tier != "stronger":
+        raise UsageError(f"the agent {name} is not a stronger one", todo='say tier = "stronger" in its file')
+    return agent
+
+
 def make_bench(stores: Stores, sandbox: Sandbox) -> Bench:
     """What every attempt of this workspace uses."""
     recording = stores.workspace.config.recording

@@ -15,7 +15,8 @@ its tests), work through the errors you meet, and verify that it does what its o
 Verify by decoding, not by probing: run what the README shows and decode what comes out with a real decoder (for text,
 print it). That a file exists, that a header can be read, that a help or version text appears, proves nothing.
 Claim only what you observed with your own commands. "not verified" is an accepted and useful answer.
-Never make a failure look like success: no masked exit codes, no skipped tests, no stand-in for the real thing.
+Never make a failure look like success: no skipped tests, no stand-in for the real thing, no masked exit codes (no
+"|| true", no "; echo $?" at the end, no pipe without "set -o pipefail").
 Send no pictures to a model.
 
 Before the time limit, leave your report as JSON in /work/report.json:
