@@ -122,7 +122,7 @@ class DockerMachine:
         """
         with self._lock:
             try:
-                before = self._processes()
+                before = self._tasks()
                 if not self._stopped:
                     with contextlib.suppress(*ENGINE_ERRORS):  # it may have ended by itself
                         self._client.kill(self._container, signal="SIGKILL")
@@ -139,11 +139,14 @@ class DockerMachine:
         )
         return QuietFacts(confirmed=dead, how=how, survivors_ended=max(0, before - AT_REST))
 
-    def _processes(self) -> int:
-        """How many processes the machine has, as the host sees them."""
+    def _tasks(self) -> int:
+        """How many processes and threads the machine has, by its control group.
+
+        Not by a listing: under a fork bomb the host's ``ps`` takes minutes, and so long the bomb would live on.
+        """
         try:
-            return len(self._client.top(self._container)["Processes"] or ())
-        except ENGINE_ERRORS:
+            return int(_counters(self._client, self._container)["pids_stats"]["current"])
+        except (*ENGINE_ERRORS, KeyError, TypeError, ValueError):
             return 0
 
     def _wake(self) -> None:
@@ -231,10 +234,16 @@ def remove(client: Any, container: str, *, tries: int = 20) -> bool:
     return True
 
 
+def _counters(client: Any, container: str) -> dict[str, Any]:
+    """The engine's counters of a container, as they stand now."""
+    url = client._url("/containers/{0}/stats", container)  # noqa: SLF001 — the SDK waits for two readings
+    answer: dict[str, Any] = client.get(url, params={"stream": "false", "one-shot": "true"}, timeout=5).json()
+    return answer
+
+
 def _usage(client: Any, container: str) -> dict[str, object]:
     """Peak memory, CPU seconds and processes, from one reading of the engine's counters."""
-    url = client._url("/containers/{0}/stats", container)  # noqa: SLF001 — the SDK waits for two readings
-    answer = client.get(url, params={"stream": "false", "one-shot": "true"}, timeout=10).json()
+    answer = _counters(client, container)
     memory = answer.get("memory_stats", {})
     found = {
         "memory_peak_bytes": memory.get("max_usage") or memory.get("usage"),
