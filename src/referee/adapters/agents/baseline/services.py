@@ -28,7 +28,7 @@ _PG = (
     "V=$(ls /usr/lib/postgresql | sort -V | tail -n 1); D=/var/lib/postgresql/referee; "
     'if [ ! -d "$D" ]; then install -d -o postgres -g postgres "$D" && '
     'runuser -u postgres -- /usr/lib/postgresql/$V/bin/initdb -D "$D" -A trust -U postgres >/dev/null; fi; '
-    "install -d -o postgres -g postgres /var/run/postgresql; "
+    'install -d -o postgres -g postgres /var/run/postgresql; rm -f "$D/postmaster.pid"; '
     'runuser -u postgres -- /usr/lib/postgresql/$V/bin/pg_ctl -D "$D" -l "$D/log" -w -o "-p 5432" start >/dev/null'
 )
 _MARIA = (
@@ -44,7 +44,7 @@ SERVICES: dict[str, Service] = {
     service.name: service
     for service in (
         Service("redis", ("redis-server",), 6379, "redis-server --port 6379 --daemonize yes --save '' >/dev/null"),
-        Service("postgresql", ("postgresql",), 5432, _PG),
+        Service("postgresql", ("postgresql",), 5432, _PG, "runuser -u postgres -- createuser -s root"),
         Service("mariadb", ("mariadb-server",), 3306, _MARIA, _MARIA_ONCE),
         Service("memcached", ("memcached",), 11211, "memcached -d -u nobody -l 127.0.0.1 -p 11211"),
         Service("rabbitmq", ("rabbitmq-server",), 5672, "(setsid rabbitmq-server >/dev/null 2>&1 &)"),
