@@ -58,7 +58,7 @@ def plan(shop: Workshop) -> Plan | None:
 def import_names(modules: list[str], name: str) -> str:
     """The import that proves the install: the module named like the distribution, else the first."""
     for module in modules:
-        if module.lower().replace("_", "") == name.lower().replace("_", ""):
+        if re.sub(r"[_.]", "", module.lower()) == name.lower().replace("_", ""):
             return module
     return modules[0]
 
@@ -71,7 +71,7 @@ def contents(artifact: Path) -> tuple[list[str], list[str]]:
     else:
         inner = [name.split("/", 1)[1] for name in names if "/" in name]
         listed = [text for name, text in texts.items() if name.endswith("top_level.txt")]
-        modules = listed[0].split() if listed else []
+        modules = sorted(listed[0].split(), key=lambda name: name.startswith("_")) if listed else []
         modules = modules or _top([name.removeprefix("src/").removeprefix("lib/") for name in inner])
         modules = [module for module in modules if module not in {"tests", "test", "docs", "examples", "setup"}]
     programs: list[str] = []
@@ -119,7 +119,13 @@ def _top(names: list[str]) -> list[str]:
             namespace[".".join(parts[:2])] = namespace.get(".".join(parts[:2]), 0) + 1
     left_out = {"tests", "test", "docs", "examples", "example", "scripts", "bench", "benchmarks"}
     found = {name: count for name, count in found.items() if name not in left_out} or found
-    spaced = [name for name in namespace if name.split(".")[0] not in found and name.split(".")[0] not in left_out]
+    tops = {name.split("/")[0] for name in names if name.count("/") == 1 and name.endswith("/__init__.py")}
+    for name in names:
+        parts = name.split("/")
+        plain = len(parts) == 2 and re.fullmatch(r"[a-z]\w*\.py", parts[1]) and parts[0].isidentifier()  # noqa: PLR2004
+        if plain and parts[0] not in tops and parts[0] not in {"tests", "test", "docs", "examples", "scripts"}:
+            namespace[f"{parts[0]}.{parts[1][:-3]}"] = 1  # a namespace without an __init__.py
+    spaced = [name for name in namespace if name.split(".")[0] not in found]
     ordered = sorted(found, key=lambda name: (name.startswith("_"), -found[name]))
     return ordered + spaced
 
