@@ -42,12 +42,8 @@ def _kin(shop: Workshop, name: str) -> list[str]:
 
 def _newest(shop: Workshop, name: str, accepted: str) -> str:
     """The newest version of a package within a range, by the registry's answer."""
-    listed = shop.quietly(f"npm view '{name}@{accepted}' version --json", timeout=90)
-    try:
-        value = json.loads(listed.output)
-    except ValueError:
-        return ""
-    return str(value[-1] if isinstance(value, list) else value)
+    value = _json(shop, f"npm view '{name}@{accepted}' version --json")
+    return str((value[-1] if isinstance(value, list) and value else value) or "")
 
 
 def node_module(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
@@ -76,22 +72,28 @@ def node_module(shop: Workshop, match: re.Match[str], result: Result, _argument:
 
 
 def _fitting(shop: Workshop, name: str, peer_name: str) -> str:
-    """The newest major of a package whose peer range names the installed major of the subject; else just the name."""
-    version = shop.mission.version or ""
-    major = version.split(".")[0]
-    listed = shop.quietly(f"npm view '{name}@*' version peerDependencies --json", timeout=120).output
+    """The newest release of a package, stepping down in majors, whose peer range names the subject's major."""
+    major = (shop.mission.version or "").split(".")[0]
+    versions = _json(shop, f"npm view {name} versions --json")
+    newest: dict[str, str] = {}
+    for version in versions if isinstance(versions, list) else []:
+        if "-" not in str(version):
+            newest[str(version).split(".")[0]] = str(version)
+    for version in sorted(newest.values(), key=lambda text: -int(text.split(".")[0]))[:6]:
+        peers = _json(shop, f"npm view {name}@{version} peerDependencies --json")
+        accepted = str(peers.get(peer_name, "")) if isinstance(peers, dict) else ""
+        if re.search(rf"(?:^|[\s^~>=|v]){major}(?:\.|\s|$|x)", accepted):
+            return f"{name}@{version}"
+    return name
+
+
+def _json(shop: Workshop, line: str) -> object:
+    """What the registry answers; None when it does not."""
     try:
-        rows = json.loads(listed)
+        value: object = json.loads(shop.quietly(line, timeout=60).output)
     except ValueError:
-        return name
-    best = ""
-    for row in rows if isinstance(rows, list) else [rows]:
-        if not isinstance(row, dict):
-            continue
-        accepted = (row.get("peerDependencies") or {}).get(peer_name, "")
-        if re.search(rf"(?:^|[\s^~>=|v]){major}(?:\.|\s|$|x)", accepted) and "-" not in str(row.get("version")):
-            best = str(row.get("version"))
-    return f"{name}@{best}" if best else name
+        return None
+    return value
 
 
 def engine_strict(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
