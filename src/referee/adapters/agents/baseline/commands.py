@@ -18,7 +18,7 @@ _ELSEWHERE = frozenset(
     """.split()  # noqa: SIM905 — a word list reads better as words
 )
 _PLACEHOLDER = re.compile(
-    r"<[A-Za-z][\w \-./|]*>|\bpath/to\b|/path\b|\bYOUR[_-]?\w*|\byour[-_]\w+|\.\.\.|…|\[options?\]|\[[A-Z_]+\]|"
+    r"<[A-Za-z][\w \-./|]*>|\bpath/to\b|/path\b|\bYOUR[_-]?\w*|\byour[-_]\w+|(?<!\./)\.\.\.|…|\[options?\]|\[[A-Z_]+\]|"
     r"\{\{?\w+\}?\}|~/(?!\.)|\bxxx+\b|\bexample\.(com|org)\b|\buser@|\bhost:",
 )
 _LOCAL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d+))?(/[^\s'\"`)>\]]*)?")

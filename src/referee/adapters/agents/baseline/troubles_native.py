@@ -51,7 +51,7 @@ _JAVA = (
 )  # fmt: skip
 
 _RUBY = (
-    (r"(?:\bgems?\b|rubygems|[Bb]undler)[\s\S]{0,3000}" + _HOST, "bundler cannot reach {host}", "gems_from_debian"),
+    (r"Could not reach host (?P<host>(?:[a-z0-9-]+\.)+[a-z]{2,})", "bundler cannot reach {host}", "gems_from_debian"),
     (r"Your Ruby version is (?P<have>[\d.]+), but your Gemfile specified (?P<want>[^\n]+)",
      "the Gemfile asks for Ruby {want}, Debian has {have}", "ruby_version"),
     (r"mkmf\.rb can't find header files for ruby", "Ruby's headers are missing", "apt:ruby-dev"),
@@ -82,8 +82,8 @@ _BUILD = (
      r"Failed to clone repository: '[^'\n]*?(?P<fetched2>[\w.-]+?)(?:\.git)?')",
      "the build fetches {fetched}{fetched2}{fetched3} from a host that cannot be reached", "cmake_fetched"),
     (r"add_subdirectory given source \"(?P<module>[^\"]+)\" which is not an existing|"
-     r"directory\s+(?P<module2>\S+)\s+does not contain a CMakeLists\.txt|fatal error: [\w./+-]+: No such file",
-     "a part that git would fetch as a submodule may be missing", "submodules"),
+     r"directory\s+(?P<module2>\S+)\s+does not contain a CMakeLists\.txt",
+     "the part {module}{module2} of the tree is missing", "submodules"),
     (r"error: [^\n]*\[-Werror=(?P<warning>[\w+=-]+)\]", "a warning of this newer compiler ({warning}) is treated as an "
      "error", "compiler_flag:-Wno-error="),
     (r"multiple definition of [^\n]*first defined here", "it relies on common symbols, which newer compilers refuse",
@@ -113,7 +113,17 @@ _BUILD = (
 
 _STOP = ((_HOST, "the host {host} is not reachable from this machine", "stop"),)
 
+#: After Debian had nothing to offer.
+_TREE = (
+    (
+        r"fatal error: [\w./+-]+: No such file",
+        "a part that git would fetch as a submodule may be missing",
+        "submodules",
+    ),
+    *_BUILD[-1:],
+)
+
 #: Joined in front of the general table: (pattern, sentence, remedy).
 NATIVE: tuple[tuple[str, str, str], ...] = (*_RUST, *_GO, *_JAVA, *_RUBY, *_PHP, *_BUILD[:-1])
 #: Joined behind it: the honest ends.
-NATIVE_LAST: tuple[tuple[str, str, str], ...] = (*_BUILD[-1:], *_STOP)
+NATIVE_LAST: tuple[tuple[str, str, str], ...] = (*_TREE, *_STOP)

@@ -16,7 +16,11 @@ __all__ = ["MODULES", "Plan", "Server", "Tests", "Tool", "plans"]
 MODULES: tuple[str, ...] = (
     "python_package", "node_package", "python_tree", "node_tree",
     "rust", "go", "java", "ruby", "php", "perl", "meson", "cmake", "autotools", "make", "java_plain", "dockerfile",
+    "readme_tree",
 )  # fmt: skip
+
+#: From this confidence on, a manifest says how the tree is built.
+MANIFEST = 40
 
 
 def plans(shop: Workshop) -> list[Plan]:
@@ -26,4 +30,8 @@ def plans(shop: Workshop) -> list[Plan]:
         made: Plan | None = import_module(f".{name}", __name__).plan(shop)
         if made is not None and made.confidence > 0:
             found.append(made)
-    return sorted(found, key=lambda made: -made.confidence)
+    found.sort(key=lambda made: -made.confidence)
+    if found and found[0].confidence >= MANIFEST:
+        # Else a tree whose build failed would count as installed, because its README needs no install.
+        found = [made for made in found if made.ecosystem != "README only"]
+    return found

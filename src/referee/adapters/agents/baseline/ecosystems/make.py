@@ -47,7 +47,7 @@ def plan(shop: Workshop) -> Plan | None:
 
 def targets_of(text: str) -> tuple[str, ...]:
     """Explicit targets, in order."""
-    found = re.findall(r"^([A-Za-z0-9_./ -]+?)\s*::?(?!=)", text, re.MULTILINE)
+    found = re.findall(r"^([A-Za-z0-9_./ -]+?)\s*::?(?![:=])", text, re.MULTILINE)
     return tuple(dict.fromkeys(name for group in found for name in group.split() if not name.startswith(".")))
 
 
