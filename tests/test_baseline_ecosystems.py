@@ -342,6 +342,13 @@ def test_go_programs_and_language_version_are_read(tmp_path: Path) -> None:
     assert go.wanted_version(look.text(project / "go.mod")) == (1, 22, 1)
 
 
+def test_go_modules_are_found_under_debians_names() -> None:
+    text = "module a\n\nrequire github.com/google/uuid v1.3.0\n\nrequire (\n\tgolang.org/x/text v0.3.0 // indirect\n)\n"
+    assert go.requirements(text) == ["github.com/google/uuid", "golang.org/x/text"]
+    names = ["golang-github-google-uuid-dev", "golang-golang-x-text-dev"]
+    assert [go.debian_package(module) for module in go.requirements(text)] == names
+
+
 def test_java_start_class_jar_and_release_are_read(tmp_path: Path) -> None:
     project = tree(tmp_path, {
         "pom.xml": '<project xmlns="http://maven.apache.org/POM/4.0.0"><artifactId>add</artifactId><version>1.0</version>'
@@ -406,6 +413,8 @@ def test_a_makefile_that_only_calls_another_tool_is_the_last_resort(tmp_path: Pa
         ("go: errors parsing go.mod:\n/x/go.mod:3: invalid go version '1.21.0': must match format 1.23\n", "go_newer"),
         ("./main.go:2:52: undefined: min\nnote: module requires Go 1.22\n", "go_newer"),
         ("main.go:2:8: missing go.sum entry for module providing package a.example/b\n", "go_modules"),
+        ('main.go:3:8: a@v1: Get "https://x": dial tcp: lookup proxy.example.org on 10.0.0.1:53: no such host\n',
+         "modules_from_debian"),
         ("[ERROR] Plugin org.apache.maven.plugins:x:2.6 could not be resolved: Unknown host repo.example.org: Name\n",
          "maven_from_debian"),
         ("Fatal error compiling: error: release version 21 not supported\n", "java_release"),

@@ -74,6 +74,21 @@ def go_init(shop: Workshop, _match: re.Match[str], _result: Result, _argument: s
     return Applied("made a go.mod with `go mod init`") if done else None
 
 
+def modules_from_debian(shop: Workshop, _match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
+    """Use the modules whose sources Debian packages, in place of the module proxy."""
+    wanted = go.requirements(look.text(shop.project / "go.mod"))
+    packages = {module: go.debian_package(module) for module in wanted}
+    if not wanted or not all(debian.known(shop, name) for name in packages.values()):
+        return None
+    if not debian.install(shop, *dict.fromkeys(packages.values())):
+        return None
+    replaced = " ".join(f"-replace={module}=/usr/share/gocode/src/{module}" for module in wanted)
+    if not shop.run(f"go mod edit {replaced}", timeout=60).ok:
+        return None
+    shop.keep("GOFLAGS", "-mod=mod -buildvcs=false")
+    return Applied(f"took {', '.join(wanted)[:120]} from Debian's packages (replace lines in go.mod)")
+
+
 # -- Java ----------------------------------------------------------------------------------------------------
 
 
@@ -330,7 +345,7 @@ def documented_variant(shop: Workshop, _match: re.Match[str], result: Result, _a
 
 NATIVE_REMEDIES: dict[str, Remedy] = {
     "newer_cargo": newer_cargo, "crates_from_debian": crates_from_debian, "go_newer": go_newer,
-    "go_modules": go_modules, "go_init": go_init, "maven_from_debian": maven_from_debian,
+    "modules_from_debian": modules_from_debian, "go_modules": go_modules, "go_init": go_init, "maven_from_debian": maven_from_debian,
     "maven_artifact": maven_artifact, "gradle_from_debian": gradle_from_debian, "gradle_offline": gradle_offline,
     "java_release": java_release, "gems_from_debian": gems_from_debian, "ruby_version": ruby_version,
     "ruby_library": ruby_library, "composer_offline": composer_offline, "php_extension": php_extension,

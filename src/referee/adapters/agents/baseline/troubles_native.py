@@ -29,6 +29,7 @@ _GO = (
      "the tree asks for a newer Go than the one installed", "go_newer"),
     (r"(?:missing go\.sum entry|updates to go\.(?:mod|sum) needed|inconsistent vendoring|no required module provides)",
      "go.mod or go.sum does not list every module", "go_modules"),
+    (r"^(?:go: |[\w./-]+\.go:\d+)[^\n]*" + _HOST, "Go cannot reach {host}", "modules_from_debian"),
     (r"error obtaining VCS status", "Go asks git about a tree that has no history", "env:GOFLAGS=-buildvcs=false"),
     (r"(?:go\.mod file not found|cannot find main module)", "the tree has no go.mod", "go_init"),
 )  # fmt: skip

@@ -100,3 +100,17 @@ def newer(shop: Workshop, what: str) -> bool:
         shop.paths.insert(0, f"{NEWER}/go/bin")
     trouble.fixed, trouble.how = True, f"installed a current Go release with pip under {NEWER}"
     return True
+
+
+def requirements(text: str) -> list[str]:
+    """Module paths that a ``go.mod`` requires."""
+    blocks = re.findall(r"^require\s*\(([^)]*)\)", text, re.MULTILINE)
+    lines = "\n".join([*re.findall(r"^require\s+([^(\n]+)$", text, re.MULTILINE), *blocks])
+    return list(dict.fromkeys(re.findall(r"^\s*([\w.-]+\.[\w./~-]+)\s+v\d", lines, re.MULTILINE)))
+
+
+def debian_package(module: str) -> str:
+    """Debian's name for the sources of a module: ``github.com/google/uuid`` -> ``golang-github-google-uuid-dev``."""
+    host, _, path = re.sub(r"/v\d+$", "", module).partition("/")
+    label = host.removesuffix(".com").removesuffix(".org").removesuffix(".in").removesuffix(".net").lower()
+    return re.sub(r"[_/~]", "-", f"golang-{label}-{path.lower()}-dev")
