@@ -23,7 +23,7 @@ _DRAW = (
 _IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ico"}
 _SOUND = {".mp3", ".ogg", ".flac", ".m4a", ".aac", ".opus", ".aiff"}
 _VIDEO = {".mp4", ".mkv", ".webm", ".avi", ".mov", ".flv", ".mpg", ".mpeg"}
-_PLAIN = {
+PLAIN = {
     ".json": json.dumps({"name": "sample", "values": [1, 2, 3], "posts": [{"id": 1, "title": "a title"}]}, indent=1),
     ".csv": "name,age,city\nAda,36,London\nGrace,45,New York\n",
     ".tsv": "name\tage\nAda\t36\nGrace\t45\n",
@@ -50,8 +50,8 @@ _PLAIN = {
     ".dot": "digraph G { a -> b; b -> c; }\n",
     ".po": 'msgid ""\nmsgstr ""\n\nmsgid "hello"\nmsgstr "hallo"\n',
 }
-_PLAIN.update({".yml": _PLAIN[".yaml"], ".htm": _PLAIN[".html"], ".markdown": _PLAIN[".md"], ".cfg": _PLAIN[".ini"]})
-_PLAIN.update({".gv": _PLAIN[".dot"], ".jsonl": '{"id": 1}\n{"id": 2}\n', ".conf": _PLAIN[".ini"]})
+PLAIN.update({".yml": PLAIN[".yaml"], ".htm": PLAIN[".html"], ".markdown": PLAIN[".md"], ".cfg": PLAIN[".ini"]})
+PLAIN.update({".gv": PLAIN[".dot"], ".jsonl": '{"id": 1}\n{"id": 2}\n', ".conf": PLAIN[".ini"]})
 
 
 def make(path: str) -> bool:
@@ -62,8 +62,8 @@ def make(path: str) -> bool:
     parent = os.path.dirname(path)
     if parent:
         os.makedirs(parent, exist_ok=True)
-    if extension in _PLAIN:
-        return _text(path, _PLAIN[extension])
+    if extension in PLAIN:
+        return _text(path, PLAIN[extension])
     if extension in {".txt", ".text", ".dat", ".in"}:
         return _text(path, TEXT)
     if extension == ".wav":

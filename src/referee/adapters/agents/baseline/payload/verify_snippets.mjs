@@ -196,6 +196,8 @@ const supply = (error, given) => {
 }
 const imports = async name => {
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
+  const given = { text: 'The quick brown fox', str: 'The quick brown fox', string: 'The quick brown fox', input: 'The quick brown fox', html: '<p>Hello <b>world</b></p>', data: { name: 'sample', values: [1, 2, 3] }, obj: { name: 'sample', values: [1, 2, 3] } }
+  if (Object.hasOwn(given, name)) { define({ [name]: given[name] }); return true }
   const plain = listed.package[0] || ''
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
   const module = await load(plain).catch(() => null)
