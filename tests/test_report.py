@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from referee.cli.app import app
+from referee.cli.app import make_app
 from referee.core.report import MAX_REPORT_BYTES, Report, Verification, parse_report
 from referee.errors import RefereeError, ReportRejected
 
@@ -110,7 +110,7 @@ def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
 
 def check(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
     """Exit code, standard output, and the message of a refusal."""
-    done = CliRunner().invoke(app, ["report", "check", *arguments], input=stdin)
+    done = CliRunner().invoke(make_app(), ["report", "check", *arguments], input=stdin)
     if isinstance(done.exception, RefereeError):
         return done.exception.exit_code, done.stdout, done.exception.message
     return done.exit_code, done.stdout, done.stderr

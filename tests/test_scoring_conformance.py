@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from referee.cli.app import app
+from referee.cli.app import make_app
 from referee.scoring.conformance import conform, same
 
 VECTORS = Path(__file__).parent / "vectors" / "bringup.json"
@@ -23,7 +23,7 @@ def vectors() -> Any:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["conformance", *arguments])
+    return CliRunner().invoke(make_app(), ["conformance", *arguments])
 
 
 def test_every_golden_vector_agrees(vectors: Any) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
-from referee.cli.app import app
+from referee.cli.app import make_app
 from referee.core.canonical import canonical_bytes, digest_of, digest_of_bytes
 from referee.core.cast import cast
 from referee.core.failure import Cause
@@ -56,7 +56,7 @@ class Shop:
         return self.root / "scores"
 
     def referee(self, *arguments: str) -> Result:
-        return CliRunner().invoke(app, [*arguments, "--workspace", str(self.root)])
+        return CliRunner().invoke(make_app(), [*arguments, "--workspace", str(self.root)])
 
 
 def open_shop(root: Path) -> Shop:

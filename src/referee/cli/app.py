@@ -1,40 +1,64 @@
-"""The command ``referee``: registers one file per command, turns errors into a sentence and an exit code."""
+"""The command ``referee``: one file per command, errors turned into a sentence and an exit code.
+
+Only the command that is asked for is imported: a bring-up must not wait for the page templates.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 import referee
-from referee.cli import bringup, config, env, report, subject
-from referee.cli.boards import board, verdict
-from referee.cli.conformance import conformance
-from referee.cli.demo import demo
-from referee.cli.play import play
-from referee.cli.reap import reap
-from referee.cli.show import show
-from referee.cli.site import app as site
-from referee.cli.verify import verify
-from referee.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_USAGE, RefereeError
+from referee.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, RefereeError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help=f"{referee.__doc__} Exit codes: 0 pass, 1 finding, 2 usage, 3 internal, 4 could not verify, "
-    "5 nothing matched, 130 interrupted.",
+#: Command -> the module of ``referee.cli`` that has it; a group is the module's ``app``, a command the function of
+#: the command's name.
+GROUPS = {
+    "bringup": "bringup",
+    "subject": "subject",
+    "env": "env",
+    "site": "site",
+    "config": "config",
+    "report": "report",
+}
+COMMANDS = {
+    "show": "show",
+    "play": "play",
+    "board": "boards",
+    "verdict": "boards",
+    "verify": "verify",
+    "conformance": "conformance",
+    "reap": "reap",
+    "demo": "demo",
+}
+
+HELP = (
+    f"{referee.__doc__} Exit codes: 0 pass, 1 finding, 2 usage, 3 internal, 4 could not verify, 5 nothing matched, "
+    "130 interrupted."
 )
-app.add_typer(bringup.app, name="bringup")
-app.add_typer(subject.app, name="subject")
-app.add_typer(env.app, name="env")
-app.add_typer(config.app, name="config")
-app.add_typer(report.app, name="report")
-app.add_typer(site, name="site")
-for command in (show, play, board, verdict, verify, conformance, reap, demo):
-    app.command()(command)
+
+
+def make_app(only: str | None = None) -> typer.Typer:
+    """The command line: with every command, or with the one that is asked for."""
+    app = typer.Typer(
+        no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=HELP, callback=_options
+    )
+    for name, module in GROUPS.items():
+        if only in {None, name}:
+            app.add_typer(_load(module, "app"), name=name)
+    for name, module in COMMANDS.items():
+        if only in {None, name}:
+            app.command(name)(_load(module, name))
+    return app
+
+
+def _load(module: str, name: str) -> Any:
+    return getattr(import_module(f"referee.cli.{module}"), name)
 
 
 def _version(value: bool) -> None:
@@ -43,7 +67,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ) -> None:
@@ -53,8 +76,9 @@ def _options(
 def main() -> None:
     """Entry point of the console script."""
     errors = Console(stderr=True, soft_wrap=True)
+    asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        app()
+        make_app(asked if asked in {*GROUPS, *COMMANDS} else None)()
     except RefereeError as exc:
         errors.print(f"referee: {exc.message}", markup=False, highlight=False)
         if exc.todo:
@@ -63,8 +87,9 @@ def main() -> None:
     except KeyboardInterrupt:
         errors.print("referee: interrupted", markup=False)
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        sys.exit(EXIT_USAGE)
+    except BrokenPipeError:  # the reader has gone: nothing more to say to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_INTERRUPTED)
     except Exception as exc:  # noqa: BLE001 — the one place where an unknown fault becomes exit 3
         errors.print(f"referee: internal error: {type(exc).__name__}: {exc}", markup=False, highlight=False)
         errors.print("  please report it with the command that you ran", markup=False)
