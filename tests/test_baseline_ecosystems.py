@@ -417,6 +417,7 @@ def test_a_makefile_that_only_calls_another_tool_is_the_last_resort(tmp_path: Pa
          "modules_from_debian"),
         ("[ERROR] Plugin org.apache.maven.plugins:x:2.6 could not be resolved: Unknown host repo.example.org: Name\n",
          "maven_from_debian"),
+        ("> Could not GET 'https://x'.\n> repo.example.org: Name or service not known\n", "gradle_offline"),
         ("Fatal error compiling: error: release version 21 not supported\n", "java_release"),
         ("Could not reach host index.rubygems.example. Check your network connection\n", "gems_from_debian"),
         ("Your Ruby version is 3.1.2, but your Gemfile specified ~> 3.3\n", "ruby_version"),

@@ -345,12 +345,12 @@ def documented_variant(shop: Workshop, _match: re.Match[str], result: Result, _a
 
 NATIVE_REMEDIES: dict[str, Remedy] = {
     "newer_cargo": newer_cargo, "crates_from_debian": crates_from_debian, "go_newer": go_newer,
-    "modules_from_debian": modules_from_debian, "go_modules": go_modules, "go_init": go_init, "maven_from_debian": maven_from_debian,
-    "maven_artifact": maven_artifact, "gradle_from_debian": gradle_from_debian, "gradle_offline": gradle_offline,
-    "java_release": java_release, "gems_from_debian": gems_from_debian, "ruby_version": ruby_version,
-    "ruby_library": ruby_library, "composer_offline": composer_offline, "php_extension": php_extension,
-    "php_function": php_function, "tool_from_pip": tool_from_pip, "cmake_fetched": cmake_fetched,
-    "submodules": submodules, "compiler_flag": compiler_flag, "autoreconf": autoreconf,
-    "development_package": development_package, "apt_without": apt_without,
-    "documented_variant": documented_variant,
+    "modules_from_debian": modules_from_debian, "go_modules": go_modules, "go_init": go_init,
+    "maven_from_debian": maven_from_debian, "maven_artifact": maven_artifact,
+    "gradle_from_debian": gradle_from_debian, "gradle_offline": gradle_offline, "java_release": java_release,
+    "gems_from_debian": gems_from_debian, "ruby_version": ruby_version, "ruby_library": ruby_library,
+    "composer_offline": composer_offline, "php_extension": php_extension, "php_function": php_function,
+    "tool_from_pip": tool_from_pip, "cmake_fetched": cmake_fetched, "submodules": submodules,
+    "compiler_flag": compiler_flag, "autoreconf": autoreconf, "development_package": development_package,
+    "apt_without": apt_without, "documented_variant": documented_variant,
 }  # fmt: skip

@@ -7,10 +7,11 @@ A row with a fallback stands before the row that names the blocked host and stop
 from __future__ import annotations
 
 #: A name that did not resolve, in the words of each client.
+_NAME = r"(?:[a-z0-9-]+\.)+[a-z]{2,}"
 _HOST = (
     r"(?:Could not resolve host(?: name)?:? |lookup |Unknown host |Could not reach host |getaddrinfo for |"
-    r"UnknownHostException: |Failed to open TCP connection to |unable to resolve host address \W?)"
-    r"(?P<host>(?:[a-z0-9-]+\.)+[a-z]{2,})"
+    r"UnknownHostException: |Failed to open TCP connection to |unable to resolve host address \W?|"
+    rf"(?={_NAME}: Name or service not known))(?P<host>{_NAME})"
 )
 
 _RUST = (
@@ -52,7 +53,7 @@ _JAVA = (
 )  # fmt: skip
 
 _RUBY = (
-    (r"Could not reach host (?P<host>(?:[a-z0-9-]+\.)+[a-z]{2,})", "bundler cannot reach {host}", "gems_from_debian"),
+    (rf"Could not reach host (?P<host>{_NAME})", "bundler cannot reach {host}", "gems_from_debian"),
     (r"Your Ruby version is (?P<have>[\d.]+), but your Gemfile specified (?P<want>[^\n]+)",
      "the Gemfile asks for Ruby {want}, Debian has {have}", "ruby_version"),
     (r"mkmf\.rb can't find header files for ruby", "Ruby's headers are missing", "apt:ruby-dev"),

@@ -53,6 +53,7 @@ def _gradle(project: Path) -> Plan:
     serves = look.matches(look.files(project, ".java", ".kt"), _SERVES)
     application = bool(re.search(r"['\"]application['\"]|\bapplication\b", _gradle_text(project)))
     flags = "--no-daemon --console=plain"
+    started = f"{call} {flags} -q run" if application else ""
     return Plan(
         ecosystem="java-gradle",
         confidence=65 if wrapper else 62,
@@ -60,7 +61,7 @@ def _gradle(project: Path) -> Plan:
         install=(f"{call} {flags} assemble",),
         tests=(Tests(f"{call} {flags} cleanTest test && {RESULTS}", counts.junit_xml, 0.4),),
         servers=(Server(f"{call} {flags} run"),) if application and serves else (),
-        invocations=(f"{call} {flags} -q run",) if application and not serves else (),
+        invocations=() if serves else _invocations(started, "build/classes/java/main", project),
         programs=("java",),
     )
 
