@@ -145,7 +145,8 @@ class Quickstart:
         for typed in self.typed:
             if typed.kind not in {"python", "javascript"}:
                 continue
-            named = re.findall(rf"(?<![\w/])([A-Za-z_][\w-]*{suffix})\b", typed.block.before[-160:])
+            named = re.findall(rf"(?<![\w/])([a-z_][\w-]*{suffix})\b", typed.block.before[-160:])
+            named = [name for name in named if name.split(".")[0] not in {"node", *self.own}]
             first = re.match(rf"\s*(?:#|//)\s*([A-Za-z_][\w-]*{suffix})\s*$", typed.text.splitlines()[0])
             name = first.group(1) if first else named[-1] if named else ""
             if name and name not in self.given:
@@ -299,6 +300,8 @@ class Quickstart:
     def _needs_other(self, command: Command) -> bool:
         """Whether a line is bookkeeping for this run: already done, or nothing to see."""
         words = commands.words_of(command.line)
+        if trivial(command.line):
+            return True
         known = any(step.get("line") == command.line for step in self.steps)
         return (
             known
