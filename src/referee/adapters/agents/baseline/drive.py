@@ -141,7 +141,7 @@ def good_enough(quickstart: Quickstart) -> bool:
     return (
         bool(quickstart.steps)
         and not tried.crashed
-        and ((tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0)
+        and ((tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0 or bool(tried.others))
     )
 
 
@@ -181,12 +181,14 @@ def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
         if not good(result) or result.ports or trivial(result.command):
             continue
         if quickstart.made_files():
-            return quickstart.keep(result.command)
+            return quickstart.keep(
+                result.command, f"`{result.command}` made {', '.join(quickstart.made_files())[:100]}"
+            )
         if "{}" in line and result.output.strip() and not _is_usage(result):
             other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
             again = shop.run(first, cwd=quickstart.cwd, timeout=60)
             if other.ok and other.output != again.output and again.output == result.output:
-                return quickstart.keep(first)
+                return quickstart.keep(first, f"what `{first}` printed followed from its input")
     return False
 
 
@@ -211,7 +213,7 @@ def _exercise(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
         )  # fmt: skip
         if result.ok:
             quickstart.given += [path.name for path in sorted(quickstart.cwd.glob("sample.*"))]
-            return quickstart.keep(line)
+            return quickstart.keep(line, "files that it read and wrote again were decoded")
     return False
 
 
@@ -225,8 +227,8 @@ def run_tests(shop: Workshop, quickstart: Quickstart, suites: tuple[Tests, ...])
             result = shop.run(tests.command, timeout=limit)
         passed = tests.passed(result.output)
         if result.ok and passed:
-            shop.draft.note(f"{passed} tests of the project passed")
-            return quickstart.keep(tests.command, kind="tests", seconds=900)
+            said = f"{passed} tests of the project passed" if tests.work else f"{passed} docstrings ran as documented"
+            return quickstart.keep(tests.command, said, kind="tests", seconds=900)
         if tests.work:
             shop.draft.note(f"tests: {failure_sentence(tests.command, result)}")
     return False
@@ -268,9 +270,10 @@ def conclude(  # noqa: C901 — one question after the other
     if tried.matched:
         parts.append(f"{tried.matched} outputs were as documented")
     if tried.commands:
-        parts.append(f"{tried.commands} documented commands or test runs succeeded")
+        parts.append(f"{tried.commands} documented commands succeeded")
     if tried.servers:
         parts.append(f"{tried.servers} requests to its server were answered with status 200")
+    parts += tried.others
     shop.draft.note(", ".join(parts) + ", twice with the same result")
 
 
@@ -316,7 +319,7 @@ def _mute(steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
     """The stable lines; None after muting steps whose output changed (they are then proved again)."""
     first, second = (run.output.splitlines() for run in runs)
     if first == second:
-        return "\n".join(line for line in first if line.strip()).encode()[:RETURNED_BYTES].decode(errors="ignore")
+        return _shorten(first)
     changed = False
     current = -1
     others = set(second)
@@ -339,8 +342,20 @@ def _mute(steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
                 changed = True
     if changed:
         return None
-    stable = [line for line in first if line in others and line.strip()]
-    return "\n".join(stable).encode()[:RETURNED_BYTES].decode(errors="ignore")
+    return _shorten([line for line in first if line in others])
+
+
+def _shorten(lines: list[str]) -> str:
+    """Whole lines up to the limit, the last line (the verdict) always among them."""
+    said = [line for line in lines if line.strip()]
+    kept: list[str] = []
+    room = RETURNED_BYTES - len(said[-1].encode()) - 1 if said else 0
+    for line in said[:-1]:
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join([*kept, *said[-1:]])
 
 
 def _decoders(shop: Workshop, bad: Result) -> bool:

@@ -39,6 +39,7 @@ class Tried:
     failed: list[str] = field(default_factory=list)
     commands: int = 0
     servers: int = 0
+    others: list[str] = field(default_factory=list)
     crashed: bool = False
 
 
@@ -248,7 +249,7 @@ class Quickstart:
                 elif failure["kind"] not in _INCOMPLETE:
                     tried.failed.append(f"{failure['text'][:160]}")
         tried.uses = any(seen.get("used") or seen.get("answered") for seen in trial.values())
-        tried.commands, tried.crashed = self.tried.commands, self.tried.crashed
+        tried.commands, tried.crashed, tried.others = self.tried.commands, self.tried.crashed, self.tried.others
         self.tried = tried
         return again
 
@@ -400,10 +401,10 @@ class Quickstart:
         found = snapshot(str(self.cwd), {"scratch": self.shop.mission.kind == "package"})
         return [name for name in found if name not in self.given and not name.startswith(("src/", "sample."))]
 
-    def keep(self, line: str, *, kind: str = "command", seconds: int = 120) -> bool:
-        """A command that verified something becomes a step."""
+    def keep(self, line: str, says: str, *, kind: str = "command", seconds: int = 120) -> bool:
+        """A command that verified something becomes a step; ``says``: what it showed, in words."""
         self.steps.append({"kind": kind, "line": line, "seconds": seconds})
-        self.tried.commands += 1
+        self.tried.others.append(says)
         return True
 
     def write(self, steps: list[dict[str, Any]]) -> None:
