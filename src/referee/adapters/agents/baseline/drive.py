@@ -157,7 +157,8 @@ def _serve(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
     for server in plan.servers:
         quickstart.fresh()
         seen = shop.run(server.command, cwd=quickstart.cwd, timeout=90, serving=True)
-        if seen.ports and quickstart.server(seen.command, [*server.paths, *spans[:3]], port=seen.ports[0]):
+        paths = [*server.paths, *spans[:3]]
+        if seen.ports and quickstart.server(seen.command, paths, port=seen.ports[0], documented=False):
             return True
     return False
 
@@ -196,8 +197,9 @@ def _source(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
     if plan.source is None:
         return False
     readme, tests = plan.source(shop)
-    if readme and (not shop.mission.readme or readme.stat().st_size > 2 * shop.mission.readme.stat().st_size):
-        say(f"# the sources bring a longer README: {readme}")
+    given = shop.mission.readme.stat().st_size if shop.mission.readme else 0
+    if readme and (readme.stat().st_size > 2 * given or readme.name == "examples.md"):
+        say(f"# the sources bring more to follow: {readme}")
         quickstart.document = documents.read_document(readme)
         quickstart.__post_init__()
         follow_readme(shop, plan, quickstart)
@@ -222,7 +224,7 @@ def run_tests(shop: Workshop, quickstart: Quickstart, suites: tuple[Tests, ...])
     for tests in suites:
         limit = shop.mission.slice(tests.share, least=120)
         if tests.work:
-            result = shop.work(tests.command, timeout=limit, must=False)
+            result = shop.work(tests.command, timeout=limit, must=False, example=True)
         else:
             result = shop.run(tests.command, timeout=limit)
         passed = tests.passed(result.output)

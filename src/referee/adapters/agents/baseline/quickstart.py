@@ -376,7 +376,9 @@ class Quickstart:
         filled = [re.sub(r"<[\w:]*>|\{[\w:]*\}|:\w+", "sample", path) for path in found]
         return list(dict.fromkeys(filled))[:6]
 
-    def server(self, line: str, paths: list[str], *, port: int | None = None, cwd: str = "") -> bool:
+    def server(
+        self, line: str, paths: list[str], *, port: int | None = None, cwd: str = "", documented: bool = True
+    ) -> bool:
         """Try a server: start it, ask for the documented paths (else ``/``), keep those that answer with 200."""
         for path in [*paths, *([] if "/" in paths else ["/"])]:
             step: dict[str, Any] = {"kind": "server", "line": line, "paths": [path], "port": port, "cwd": cwd}
@@ -388,7 +390,8 @@ class Quickstart:
                 self.steps.append(step)
                 self.tried.servers += 1
                 return True
-        self.tried.failed.append(f"`{line[-80:]}` answered on none of {', '.join([*paths, '/'][:4])}")
+        if documented:
+            self.tried.failed.append(f"`{line[-80:]}` answered on none of {', '.join([*paths, '/'][:4])}")
         return False
 
     def _holds(self, extra: list[dict[str, Any]]) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DISTRIBUTIONS = {
     "yaml": "PyYAML", "PIL": "pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn",
     "bs4": "beautifulsoup4", "dateutil": "python-dateutil", "dotenv": "python-dotenv", "psycopg2": "psycopg2-binary",
+    "psycopg": "psycopg[binary]",
     "MySQLdb": "mysqlclient", "serial": "pyserial", "Crypto": "pycryptodome", "git": "GitPython", "jwt": "PyJWT",
     "pkg_resources": "setuptools<81", "skimage": "scikit-image", "attr": "attrs", "OpenSSL": "pyOpenSSL",
     "zmq": "pyzmq", "usb": "pyusb", "magic": "python-magic", "docx": "python-docx", "pptx": "python-pptx",
@@ -158,7 +159,9 @@ def python_module(shop: Workshop, match: re.Match[str], result: Result, _argumen
     mentioned = {low, plain, low.replace("_", "-")} & (shop.documented | _COMMON)
     said = re.search(rf"(?<![\w./-]){re.escape(low)}(?![\w/-])", shop.prose.lower()) and len(low) > 3  # noqa: PLR2004
     tests = "pytest" in result.command or "unittest" in result.command
-    if not (mentioned or module in DISTRIBUTIONS or said or tests):
+    before = result.output[: match.start()].rstrip().splitlines()[-4:]
+    inside = any("site-packages" in line and "File " in line for line in before)  # a library imports it, no example
+    if not (mentioned or module in DISTRIBUTIONS or said or tests or inside):
         return None
     if "pip install" in result.command and "install -e" not in result.command and module != "pkg_resources":
         return build_module(shop, match, result, "")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .plan import Plan, Tool
+from .plan import Plan, Tests, Tool
 
 if TYPE_CHECKING:
     from ..workshop import Workshop
+
+
+#: A source file larger than this many bytes is not searched for examples.
+_LARGEST = 2_000_000
 
 
 def plan(shop: Workshop) -> Plan | None:
@@ -35,6 +40,7 @@ def plan(shop: Workshop) -> Plan | None:
         check=f"node -e \"import('{name}').then(m => console.log(Object.keys(m).slice(0, 8)))\""
         if library and not programs
         else f"test -d node_modules/{name}",
+        source=from_comments,
         invocations=tuple(_invocations(programs)),
     )
 
@@ -45,6 +51,29 @@ def prepare(shop: Workshop) -> None:
         f"mkdir -p {shop.verify} && cd {shop.verify} && npm init -y >/dev/null && npm install --silent acorn@8",
         timeout=180,
     )
+
+
+def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
+    """The ``@example`` parts of the package's own documentation comments, as a README of their own."""
+    root = shop.project / "node_modules" / (shop.mission.package or shop.mission.name)
+    found: list[str] = []
+    names = sorted(root.glob("*.js")) + sorted(root.glob("*.d.ts")) + sorted(root.glob("[dlst]*/**/*.[jt]s"))
+    for path in names[:60]:
+        if path.name.endswith((".min.js", ".test.js")) or path.stat().st_size > _LARGEST:
+            continue
+        for comment in re.findall(r"/\*\*(.*?)\*/", path.read_text(encoding="utf-8", errors="replace"), re.DOTALL):
+            lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.splitlines()]
+            for part in "\n".join(lines).split("@example")[1:]:
+                code = re.split(r"^@\w+", part, maxsplit=1, flags=re.MULTILINE)[0]
+                code = re.sub(r"^```\w*\s*$|<caption>.*</caption>", "", code, flags=re.MULTILINE).strip()
+                if code and code not in found:
+                    found.append(code)
+    if not found:
+        return None, ()
+    target = shop.verify / "examples.md"
+    text = "".join(f"## Example {number + 1}\n\n```js\n{code}\n```\n\n" for number, code in enumerate(found[:40]))
+    target.write_text("# Examples in comments\n\n" + text, encoding="utf-8")
+    return target, ()
 
 
 def read_manifest(artifact: Path) -> dict[str, Any]:

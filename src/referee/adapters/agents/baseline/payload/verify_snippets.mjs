@@ -131,6 +131,8 @@ const documented = (source, node, comments) => {
   }
   return ''
 }
+const json = value => { try { return JSON.stringify(value) || '' } catch { return '' } }
+const text = value => { try { return Object(value) === value ? '' : String(value) } catch { return '' } }
 const same = (said, seen) => {
   const flat = text => text.replace(/["`]/g, "'").replace(/\s+/g, '').replace(/;$/, '')
   return seen.trim() !== '' && seen !== 'undefined' && (flat(said) === flat(seen) || flat(said) === `'${flat(seen)}'`)
@@ -261,8 +263,8 @@ const example = async snippet => {
         if (returns && value !== undefined && !quiet) write(`${first}  ->  ${show(value).split('\n').slice(0, 8).join('\n').slice(0, 400)}`)
         if (!returns && !quiet && names.length === 1 && node.type === 'VariableDeclaration') write(`${names[0]} = ${show(globalThis[names[0]]).split('\n')[0].slice(0, 200)}`)
         const said = documented(source, node, comments)
-        const seen = [show(value), String(Object(value) === value ? '' : value), JSON.stringify(value) || '', printed]
-        if (names.length === 1) { const v = globalThis[names[0]]; seen.push(show(v), JSON.stringify(v) || '', String(Object(v) === v ? '' : v)) }
+        const seen = [show(value), text(value), json(value), printed]
+        if (names.length === 1) { const v = globalThis[names[0]]; seen.push(show(v), json(v), text(v)) }
         if (said && seen.some(text => same(said, text))) {
           current.matched.push(i)
           if (!quiet) write(`as documented: ${said.slice(0, 200)}`)
