@@ -303,6 +303,8 @@ class Quickstart:
         words = commands.words_of(command.line)
         if trivial(command.line):
             return True
+        if self.shop.mission.kind == "package" and words[0] in {"npm", "npx", "yarn", "pnpm"}:
+            return True  # would fetch and run something else than the pinned artifact
         known = any(step.get("line") == command.line for step in self.steps)
         return (
             known
