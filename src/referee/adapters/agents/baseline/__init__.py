@@ -14,6 +14,7 @@ The map::
     commands.py      what a documented shell command is for, and whether it can be run here
     troubles.py      THE TABLE: pattern on output -> diagnosis sentence -> name of a remedy
     remedies.py      what each remedy does (system side); remedies_python.py, remedies_node.py (registries)
+    troubles_native.py, remedies_native.py   rows and remedies of the other toolchains, and blocked registries
     debian.py        which Debian package ships a header, library, tool (apt-file: general, name-free)
     services.py      databases and queues from Debian, and how to start each
     workshop.py      the bench everything is done on: ``run`` a command, ``work`` one through the table, ``prove``

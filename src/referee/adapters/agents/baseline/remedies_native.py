@@ -280,7 +280,8 @@ def compiler_flag(shop: Workshop, match: re.Match[str], result: Result, argument
         before = re.search(r" CC='cc ([^']*)'", result.command)
         if before:
             words = words.replace(flag, f"{before.group(1)} {flag}")
-        return Applied(f"compiled with {flag}", f"{bare} {words}")
+        again = bare if flag.startswith("-W") or " -B" in bare else re.sub(r"^make", "make -B", bare)
+        return Applied(f"compiled with {flag}", f"{again} {words}")
     for name in ("CFLAGS", "CXXFLAGS"):
         shop.env[name] = f"{shop.env.get(name, '')} {flag}".strip()
     built = re.match(r"cmake --build (\S+)", result.command)

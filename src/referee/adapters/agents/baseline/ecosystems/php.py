@@ -51,7 +51,7 @@ def plan(shop: Workshop) -> Plan | None:
         packages=(str(manifest.get("name") or project.name),),
         tests=_tests(project, manifest, fetches=fetches),
         servers=pages,
-        environment={"COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_NO_INTERACTION": "1"},
+        environment={"COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_NO_INTERACTION": "1", "COLUMNS": "200"},
     )
 
 
