@@ -27,6 +27,7 @@ _INCOMPLETE = frozenset({
     "ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND", "ModuleNotFoundError", "SSLError", "ProxyError", "HTTPError",
 })  # fmt: skip
 _MOST_EXAMPLES = 40
+_MOST_PATHS = 5
 
 
 @dataclass
@@ -382,18 +383,33 @@ class Quickstart:
         self, line: str, paths: list[str], *, port: int | None = None, cwd: str = "", documented: bool = True
     ) -> bool:
         """Try a server: start it, ask for the documented paths (else ``/``), keep those that answer with 200."""
-        for path in [*paths, *([] if "/" in paths else ["/"])]:
-            step: dict[str, Any] = {"kind": "server", "line": line, "paths": [path], "port": port, "cwd": cwd}
-            step["title"] = line.replace(str(self.shop.verify) + "/", "verify/")
-            if self._holds([step]):
-                more = [other for other in paths if other != path]
-                if more and self._holds([{**step, "paths": [path, *more]}]):
-                    step["paths"] = [path, *more]
-                self.steps.append(step)
-                self.tried.servers += 1
-                return True
+        step: dict[str, Any] = {"kind": "server", "line": line, "paths": [], "port": port, "cwd": cwd}
+        step["title"] = line.replace(str(self.shop.verify) + "/", "verify/")
+        answered: list[str] = []
+        for path in list(dict.fromkeys([*paths, "/"]))[:_MOST_PATHS]:
+            if path == "/" and answered:
+                break
+            if self._holds([{**step, "paths": [*answered, path]}]):
+                answered.append(path)
+        if not answered and self._static(step):
+            answered = ["/"]
+        if answered:
+            self.steps.append({**step, "paths": answered})
+            self.tried.servers += 1
+            return True
         if documented:
             self.tried.failed.append(f"`{line[-80:]}` answered on none of {', '.join([*paths, '/'][:4])}")
+        return False
+
+    def _static(self, step: dict[str, Any]) -> bool:
+        """A server of files has nothing to show in an empty place: give it a page of ours."""
+        name = str(Path(step["cwd"]) / "index.html")
+        if self.shop.mission.kind != "package" or name in self.given:
+            return False
+        self.add_sample(name)
+        if name in self.given and self._holds([{**step, "paths": ["/"]}]):
+            return True
+        self.steps = [other for other in self.steps if other.get("name") != name]
         return False
 
     def _holds(self, extra: list[dict[str, Any]]) -> bool:
