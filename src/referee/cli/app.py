@@ -5,6 +5,7 @@ Only the command that is asked for is imported: a bring-up must not wait for the
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -14,7 +15,7 @@ import typer
 from rich.console import Console
 
 import referee
-from referee.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, RefereeError
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_INTERNAL, EXIT_INTERRUPTED, RefereeError
 
 #: Command -> the module of ``referee.cli`` that has it; a group is the module's ``app``, a command the function of
 #: the command's name.
@@ -35,6 +36,12 @@ COMMANDS = {
     "conformance": "conformance",
     "reap": "reap",
     "demo": "demo",
+}
+
+#: What a system that is full, closed or read-only answers: no fault of the referee's.
+REFUSALS = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG),
 }
 
 HELP = (
@@ -76,9 +83,8 @@ def _options(
 def main() -> None:
     """Entry point of the console script."""
     errors = Console(stderr=True, soft_wrap=True)
-    asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        make_app(asked if asked in {*GROUPS, *COMMANDS} else None)()
+        _call(sys.argv[1] if len(sys.argv) > 1 else None)
     except RefereeError as exc:
         errors.print(f"referee: {exc.message}", markup=False, highlight=False)
         if exc.todo:
@@ -91,9 +97,25 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_INTERRUPTED)
     except Exception as exc:  # noqa: BLE001 — the one place where an unknown fault becomes exit 3
+        if isinstance(exc, OSError) and exc.errno in REFUSALS:
+            where = f"{exc.filename}: " if exc.filename else ""
+            errors.print(f"referee: the system refused: {where}{exc.strerror}", markup=False, highlight=False)
+            errors.print("  see that there is room and that it can be written, then try again", markup=False)
+            sys.exit(EXIT_COULD_NOT_VERIFY)
         errors.print(f"referee: internal error: {type(exc).__name__}: {exc}", markup=False, highlight=False)
         errors.print("  please report it with the command that you ran", markup=False)
         sys.exit(EXIT_INTERNAL)
+
+
+def _call(asked: str | None) -> None:
+    """Run the command line; always ends in ``SystemExit`` or in the error to be told."""
+    try:
+        make_app(asked if asked in {*GROUPS, *COMMANDS} else None)()
+    except SystemExit as exc:
+        if isinstance(exc.__context__, BrokenPipeError):  # typer makes it status 1, which says "finding" here
+            raise exc.__context__ from None
+        sys.stdout.flush()  # now, where a refusal can still be told
+        raise
 
 
 if __name__ == "__main__":

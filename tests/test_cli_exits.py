@@ -1,0 +1,57 @@
+"""What a command answers when it is not the command's fault: a reader that has gone, a system that refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_INTERRUPTED, EXIT_USAGE
+
+REFEREE = (sys.executable, "-m", "referee.cli.app")
+
+
+@pytest.mark.parametrize("arguments", [("subject", "list"), ("subject", "list", "--json"), ("config", "show")])
+def test_a_reader_that_has_gone_is_no_finding(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*REFEREE, *arguments], cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "")
+
+
+def test_a_full_disk_under_stdout_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*REFEREE, "config", "show"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == EXIT_COULD_NOT_VERIFY
+    assert "the system refused: No space left on device" in done.stderr
+    assert "internal" not in done.stderr
+
+
+def test_a_place_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = subprocess.run(
+        [*REFEREE, "subject", "add", str(tmp_path), "--workspace", str(tmp_path / "file" / "ws")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == EXIT_COULD_NOT_VERIFY
+    assert "the system refused: " in done.stderr
+    assert "Not a directory" in done.stderr
+
+
+def test_a_wrong_option_is_a_usage_error(tmp_path: Path) -> None:
+    done = subprocess.run([*REFEREE, "board", "--nope"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_USAGE
+    assert (done.stdout, "--nope" in done.stderr) == ("", True)
