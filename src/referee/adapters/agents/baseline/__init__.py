@@ -18,7 +18,8 @@ The map::
     debian.py        which Debian package ships a header, library, tool (apt-file: general, name-free)
     services.py      databases and queues from Debian, and how to start each
     workshop.py      the bench everything is done on: ``run`` a command, ``work`` one through the table, ``prove``
-    quickstart.py    README -> a verification plan, tried out, reduced to what runs, proved twice
+    examples.py      the README blocks of one language: tried together, reduced to what runs, made steady
+    quickstart.py    README -> a verification plan: examples, commands, servers
     drive.py         carries an ecosystem's Plan out
     payload/         programs copied to /work/project/verify; they outlive the agent, the harness runs them again
     ecosystems/      one module per ecosystem

@@ -131,6 +131,9 @@ def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
     for language in ("python", "javascript"):
         if language in plan.languages:
             quickstart.examples(language)
+    for line, paths in quickstart.serving:
+        quickstart.server(line, paths)
+    quickstart.serving.clear()
     if "shell" in plan.languages:
         quickstart.run_commands()
 

@@ -1,75 +1,27 @@
-"""README -> a verification plan: tried out with the table of troubles at hand, reduced to what runs."""
+"""README -> a verification plan: examples, commands and servers, tried out with the table of troubles at hand."""
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import shlex
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import blocks, commands
-from .blocks import Typed
+from . import commands
 from .commands import Command
-from .documents import Document
-from .ecosystems.plan import Plan
+from .examples import Examples
 from .payload.verify import COUNTS, snapshot
-from .terminal import Result, say
+from .terminal import say
 from .workshop import Workshop
 
-#: Kinds of failure by which an example itself is incomplete: it says nothing about the software.
-_INCOMPLETE = frozenset({
-    "NameError", "FileNotFoundError", "SyntaxError", "Blocked", "ReferenceError", "ENOENT", "IndentationError",
-    "gaierror", "ConnectionError", "URLError", "ConnectError", "ENOTFOUND", "EAI_AGAIN", "MaxRetryError",
-    "ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND", "ModuleNotFoundError", "SSLError", "ProxyError", "HTTPError",
-})  # fmt: skip
-_MOST_EXAMPLES = 40
 _MOST_PATHS = 5
 
 
 @dataclass
-class Tried:
-    """What came of the README."""
-
-    statements: int = 0
-    matched: int = 0
-    uses: bool = False
-    failed: list[str] = field(default_factory=list)
-    commands: int = 0
-    servers: int = 0
-    others: list[str] = field(default_factory=list)
-    crashed: bool = False
-
-
-@dataclass
-class Quickstart:
+class Quickstart(Examples):
     """Builds the steps of ``verify/plan.json`` from a README."""
-
-    shop: Workshop
-    plan: Plan
-    document: Document
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    given: list[str] = field(default_factory=list)
-    tried: Tried = field(default_factory=Tried)
-
-    def __post_init__(self) -> None:
-        """Sort the blocks by kind."""
-        package = self.shop.mission.kind == "package"
-        default = "javascript" if "javascript" in self.plan.languages else "python"
-        programs = frozenset(self.plan.programs)
-        kept = [block for block in self.document.blocks if not blocks.excluded(block, package=package)]
-        self.typed: list[Typed] = [blocks.classify(block, programs, default) for block in kept]
-        self.own = frozenset(
-            {(self.shop.mission.package or self.shop.mission.name).lower().replace("_", "-"), *self.plan.packages}
-        )
-
-    @property
-    def cwd(self) -> Path:
-        """Where examples run: the tree itself, or for a package an empty place."""
-        return self.shop.project if self.shop.mission.kind == "repository" else self.shop.verify / "scratch"
 
     def commands(self) -> list[Command]:
         """All documented shell lines, in order."""
@@ -97,181 +49,6 @@ class Quickstart:
                 made = commands.read_command(span, 0, "", frozenset(), self.own)
                 names += [name for name in made.installs if name not in names and name != "."]
         return names
-
-    def fresh(self) -> None:
-        """An empty place for the examples of a package."""
-        if self.shop.mission.kind == "package":
-            shutil.rmtree(self.cwd, ignore_errors=True)
-            self.cwd.mkdir(parents=True)
-            if self.shop.unprivileged:
-                self.shop.run(f"chown -R runner {self.shop.project}", timeout=60, show=False)
-
-    # -- examples in a language ------------------------------------------------------------------------------------
-
-    def examples(self, language: str) -> None:
-        """Try the blocks of one language ("python" or "javascript") and keep what runs as a step."""
-        kinds = {"python": {"python", "pycon"}, "javascript": {"javascript", "typescript"}}[language]
-        listed = [
-            {
-                "id": str(number + 1),
-                "title": " / ".join(typed.block.headings[-2:])[:100],
-                "kind": "pycon" if typed.kind == "pycon" else "plain",
-                "text": typed.text,
-                "order": typed.block.order,
-            }
-            for number, typed in enumerate([typed for typed in self.typed if typed.kind in kinds][:_MOST_EXAMPLES])
-        ]
-        if not listed:
-            return
-        paths = [path for _, path in commands.local_paths(self.document.prose + "".join(t.text for t in self.typed))]
-        self._modules(language, listed)
-        for _ in range(5):
-            trial = self._trial(language, listed, paths)
-            if not self._judge(listed, trial) or self.shop.mission.left() < 30:  # noqa: PLR2004
-                break
-        live = [snippet for snippet in listed if not snippet.get("drop")]
-        if live and self.tried.uses:
-            self._steady(language, listed, paths)
-            line = self._line(language)
-            self.steps.append(
-                {"kind": "command", "line": line, "title": f"the README's {language} examples", "seconds": 300}
-            )
-        for snippet in listed:
-            if snippet.get("serves"):
-                line = f"{self._line(language)} --serve {snippet['id']}"
-                self.server(line, self.paths(str(snippet["text"])))
-
-    def _modules(self, language: str, listed: list[dict[str, Any]]) -> None:
-        """Examples that the README tells to save under a name are saved under it."""
-        suffix = {"python": ".py", "javascript": r"\.(?:js|mjs|cjs)"}[language]
-        for typed in self.typed:
-            if typed.kind not in {"python", "javascript"}:
-                continue
-            named = re.findall(rf"(?<![\w/])([a-z_][\w-]*{suffix})\b", typed.block.before[-160:])
-            named = [name for name in named if name.split(".")[0] not in {"node", *self.own}]
-            first = re.match(rf"\s*(?:#|//)\s*([A-Za-z_][\w-]*{suffix})\s*$", typed.text.splitlines()[0])
-            name = first.group(1) if first else named[-1] if named else ""
-            if name and name not in self.given:
-                self.add_file(name, typed.text)
-        if language == "python":
-            self._imported(listed)
-
-    def _imported(self, listed: list[dict[str, Any]]) -> None:
-        """``from my_module import f`` where an earlier example defines f: that example is my_module."""
-        defined: dict[str, str] = {}
-        for snippet in listed:
-            try:
-                tree = ast.parse(str(snippet["text"]))
-            except (SyntaxError, ValueError):
-                continue
-            for node in tree.body:
-                if isinstance(node, ast.ImportFrom) and node.module and "." not in node.module and not node.level:
-                    for alias in node.names:
-                        if alias.name in defined and f"{node.module}.py" not in self.given:
-                            self.add_file(f"{node.module}.py", defined[alias.name])
-                elif isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-                    defined[node.name] = str(snippet["text"])
-
-    def add_file(self, name: str, text: str) -> None:
-        """A file that the README shows."""
-        self.given.append(name)
-        self.steps.append({"kind": "file", "name": name, "text": text})
-
-    def add_sample(self, name: str) -> None:
-        """A small file of ours for a name that an example takes for granted."""
-        line = (
-            f"cd {self.cwd} && python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import verify_samples as s; "
-            f"sys.exit(not s.make(sys.argv[2]))' {self.shop.verify} {shlex.quote(name)}"
-        )
-        if self.shop.run(line, timeout=90, show=False).ok:
-            say(f"# made a sample {name}")
-            self.given.append(name)
-            self.steps.append({"kind": "sample", "name": name})
-
-    def _line(self, language: str) -> str:
-        verify = self.shop.verify
-        if language == "python":
-            python = self.shop.project / ".venv/bin/python"
-            return f"{python} {verify}/verify_snippets.py {verify}/python.json"
-        return f"node {verify}/verify_snippets.mjs {verify}/javascript.json"
-
-    def _save(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> None:
-        value = {"package": list(self.plan.packages), "paths": paths, "snippets": listed}
-        (self.shop.verify / f"{language}.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
-
-    def _start(self) -> None:
-        self.fresh()
-        for step in self.steps:
-            if step["kind"] == "file":
-                target = self.cwd / step["name"]
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if not target.exists() or self.shop.mission.kind == "package":
-                    target.write_text(step["text"], encoding="utf-8")
-
-    def _trial(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> dict[str, Any]:
-        self._start()
-        self._save(language, listed, paths)
-        out = self.shop.verify / f"{language}-trial.json"
-        out.unlink(missing_ok=True)
-        limit = self.shop.mission.slice(0.12, least=120)
-        line = f"{self._line(language)} --trial {out}"
-        result = self.shop.work(line, cwd=self.cwd, timeout=limit, must=False, example=True)
-        self.tried.crashed = self.tried.crashed or result.crashed
-        try:
-            value: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return value
-
-    def _judge(self, listed: list[dict[str, Any]], trial: dict[str, Any]) -> bool:
-        """Mark what failed as skipped; True when it must be tried again (the interpreter died on an example)."""
-        again = False
-        tried = Tried()
-        for snippet in listed:
-            if snippet.get("drop"):
-                continue
-            seen = trial.get(snippet["id"])
-            if seen is None or not seen.get("done"):
-                again = again or seen is not None
-                snippet["drop"] = snippet["drop"] if snippet.get("drop") else seen is not None or not trial
-                continue
-            skip = [int(key) for key in seen["failed"] if key.lstrip("-").isdigit()]
-            snippet["skip"] = sorted({*snippet.get("skip", []), *skip})
-            snippet["matched"], snippet["answered"] = seen["matched"], seen.get("answered", [])
-            self.given += [name for name in seen["samples"] if name not in self.given]
-            tried.servers += len(seen.get("answered", []))
-            if not seen["ran"]:
-                snippet["drop"] = True
-            tried.statements += len(seen["ran"])
-            tried.matched += len(seen["matched"])
-            for failure in seen["failed"].values():
-                if failure.get("ports"):
-                    snippet["serves"] = True
-                elif failure["kind"] not in _INCOMPLETE:
-                    tried.failed.append(f"{failure['text'][:160]}")
-        tried.uses = any(seen.get("used") or seen.get("answered") for seen in trial.values())
-        tried.commands, tried.crashed, tried.others = self.tried.commands, self.tried.crashed, self.tried.others
-        self.tried = tried
-        return again
-
-    def _steady(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> None:
-        """Run the kept examples twice; those whose output is not the same each time only say that they ran."""
-        seen: list[dict[str, str]] = []
-        for _ in range(2):
-            self._start()
-            self._save(language, listed, paths)
-            line = self.shop.as_user(self._line(language))
-            result = self.shop.run(line, cwd=self.cwd, timeout=300, show=False)
-            seen.append(_by_example(result))
-        for snippet in listed:
-            first, second = (run.get(str(snippet["id"]), "") for run in seen)
-            if first != second:
-                snippet["quiet"] = True
-                matched = snippet.get("matched") or []
-                snippet["matched"] = [] if first.count("as documented") != second.count("as documented") else matched
-        self._save(language, listed, paths)
-
-    # -- commands and servers --------------------------------------------------------------------------------------
 
     def run_commands(self) -> None:
         """Follow the documented commands in order and keep those that work; a server among them becomes a server."""
@@ -370,15 +147,6 @@ class Quickstart:
             self.tried.commands += 1
         self.steps.append(step)
 
-    def paths(self, text: str) -> list[str]:
-        """Documented paths of a server: addresses in the README, routes in the example."""
-        found = [path for _, path in commands.local_paths(self.document.prose + "\n".join(t.text for t in self.typed))]
-        source = text or "".join(t.text for t in self.typed)
-        routes = re.findall(r"@\w+\.(?:route|get|api_route|view)\(\s*['\"](/[^'\"]*)['\"]", source)
-        found += [re.sub(r"<(?:int|float):?\w*>|\{\w*(?:id|count|n)\w*(?::int)?\}", "7", route) for route in routes]
-        filled = [re.sub(r"<[\w:]*>|\{[\w:]*\}|:\w+", "sample", path) for path in found]
-        return list(dict.fromkeys(filled))[:6]
-
     def server(
         self, line: str, paths: list[str], *, port: int | None = None, cwd: str = "", documented: bool = True
     ) -> bool:
@@ -466,15 +234,3 @@ def place_payload(shop: Workshop) -> None:
         if entry.suffix in {".py", ".mjs"} and entry.name != "__init__.py":
             shutil.copyfile(entry, shop.verify / entry.name)
     say(f"# the verification will stand in {shop.verify}")
-
-
-def _by_example(result: Result) -> dict[str, str]:
-    """The output of each example."""
-    found: dict[str, str] = {}
-    current = ""
-    for line in result.output.splitlines():
-        match = re.match(r"\[example (\w+)\]", line)
-        if match:
-            current = match.group(1)
-        found[current] = found.get(current, "") + line + "\n"
-    return found

@@ -44,7 +44,7 @@ SERVICES: dict[str, Service] = {
     service.name: service
     for service in (
         Service("redis", ("redis-server",), 6379, "redis-server --port 6379 --daemonize yes --save '' >/dev/null"),
-        Service("postgresql", ("postgresql",), 5432, _PG, "runuser -u postgres -- createuser -s root"),
+        Service("postgresql", ("postgresql",), 5432, _PG, "runuser -u postgres -- createuser -s root; createdb root"),
         Service("mariadb", ("mariadb-server",), 3306, _MARIA, _MARIA_ONCE),
         Service("memcached", ("memcached",), 11211, "memcached -d -u nobody -l 127.0.0.1 -p 11211"),
         Service("rabbitmq", ("rabbitmq-server",), 5672, "(setsid rabbitmq-server >/dev/null 2>&1 &)"),
