@@ -70,6 +70,9 @@ def test_any_changed_byte_is_found(at: int, value: int) -> None:
         (lambda lines: [lines[0].replace(b":", b": "), *lines[1:]], "line 1: is not in canonical form"),
         (lambda lines: [lines[0].replace(b'"n":0', b'"n":9'), *lines[1:]], "line 2: does not continue"),
         (lambda lines: [b"", *lines], "line 1: not JSON"),
+        (lambda lines: [lines[0].replace(b'"n":0', b'"n":1e999'), *lines[1:]], "line 1: .* no canonical JSON form"),
+        (lambda lines: [lines[0].replace(b'"n":0', b'"n":"\\ud800"'), *lines[1:]], "line 1: .* no canonical JSON form"),
+        (lambda lines: [lines[0].replace(b'"seq":0', b'"seq":0.0'), *lines[1:]], "line 1: says it is number 0.0"),
     ],
 )
 def test_the_first_line_that_does_not_hold_is_named(change: Any, said: str) -> None:

@@ -278,3 +278,19 @@ def test_a_directory_or_a_pipe_among_the_record_files_is_named(tmp_path: Path) -
     os.mkfifo(tmp_path / "attempts-x.jsonl")
     with pytest.raises(Finding, match="no regular file"):
         RecordFiles(tmp_path).read()
+
+
+def test_nothing_follows_a_line_that_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = RecordFiles(tmp_path / "records")
+    records.append(planned("r-1"))
+
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            records.append(ended("r-1"))
+    with pytest.raises(CouldNotVerify, match="was interrupted"):
+        records.append(ended("r-1"))
+    assert [record.run for record in RecordFiles(tmp_path / "records").read()] == ["r-1", "r-1"]

@@ -50,13 +50,14 @@ def read_chain(data: bytes, *, file_name: str) -> tuple[list[Link], bytes]:
         where = f"{file_name}, line {number + 1}"
         try:
             line = strict_loads(raw)
+            form = canonical_bytes(line)
         except UsageError as exc:
             raise Finding(f"{where}: {exc.message}") from exc
         if not isinstance(line, dict) or set(line) != {"body", "prev", "seq"} or not isinstance(line["body"], dict):
             raise Finding(f"{where}: is no record line of body, prev and seq")
-        if canonical_bytes(line) != raw:
+        if form != raw:
             raise Finding(f"{where}: is not in canonical form")
-        if line["seq"] != number:
+        if type(line["seq"]) is not int or line["seq"] != number:
             raise Finding(f"{where}: says it is number {line['seq']}, it stands at {number}")
         if line["prev"] != prev:
             raise Finding(f"{where}: does not continue the line before it")

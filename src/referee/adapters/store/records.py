@@ -88,14 +88,16 @@ class RecordFiles:
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
                 os.fsync(descriptor)
+                self._seq, self._prev = self._seq + 1, digest
             except OSError as exc:
                 self._poisoned = f"an earlier line could not be written ({exc.strerror})"
                 raise CouldNotVerify(
                     f"a record could not be written: {exc.strerror}",
                     todo="see that the disk of the workspace has room and can be written, then start again",
                 ) from exc
-            self._seq += 1
-            self._prev = digest
+            except BaseException:  # a signal's, at any point: how much of the line stands there is not known
+                self._poisoned = "an earlier line was interrupted while it was written"
+                raise
             return digest
 
     def _open(self) -> int:
