@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: A source file larger than this many bytes is not searched for examples.
 _LARGEST = 2_000_000
+_MOST = 40
 
 
 def plan(shop: Workshop) -> Plan | None:
@@ -57,9 +58,13 @@ def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
     """The ``@example`` parts of the package's own documentation comments, as a README of their own."""
     root = shop.project / "node_modules" / (shop.mission.package or shop.mission.name)
     found: list[str] = []
-    names = sorted(root.glob("*.js")) + sorted(root.glob("*.d.ts")) + sorted(root.glob("[dlst]*/**/*.[jt]s"))
-    for path in names[:60]:
-        if path.name.endswith((".min.js", ".test.js")) or path.stat().st_size > _LARGEST:
+    manifest = read_manifest(shop.mission.artifact) if shop.mission.artifact else {}
+    first = [root / str(manifest.get(key)) for key in ("main", "module", "types") if isinstance(manifest.get(key), str)]
+    others = sorted(root.glob("*.js")) + sorted(root.glob("*.d.ts")) + sorted(root.glob("[dlst]*/**/*.[jt]s"))
+    for path in [*first, *others[:300]]:
+        if len(found) >= _MOST:
+            break
+        if not path.is_file() or path.name.endswith((".min.js", ".test.js")) or path.stat().st_size > _LARGEST:
             continue
         for comment in re.findall(r"/\*\*(.*?)\*/", path.read_text(encoding="utf-8", errors="replace"), re.DOTALL):
             lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.splitlines()]
@@ -71,7 +76,7 @@ def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
     if not found:
         return None, ()
     target = shop.verify / "examples.md"
-    text = "".join(f"## Example {number + 1}\n\n```js\n{code}\n```\n\n" for number, code in enumerate(found[:40]))
+    text = "".join(f"## Example {number + 1}\n\n```js\n{code}\n```\n\n" for number, code in enumerate(found[:_MOST]))
     target.write_text("# Examples in comments\n\n" + text, encoding="utf-8")
     return target, ()
 

@@ -206,7 +206,7 @@ const imports = async name => {
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
   const module = await load(plain).catch(() => null)
   if (!module) return false
-  if (name.toLowerCase() === id.toLowerCase() || (id.toLowerCase() === 'lodash' && name === '_')) {
+  if (name.toLowerCase() === id.toLowerCase() || /^[_$A-Z]$/.test(name)) {
     define({ [name]: 'default' in module ? module.default : module })
     fromPackage.add(name)
     return true
