@@ -269,6 +269,11 @@ def test_read_file_rejects_what_is_no_regular_file(shared: Machine, make_it: str
         shared.read_file("/work/odd", max_bytes=1_000_000)
 
 
+def test_read_file_below_a_file_is_none(shared: Machine) -> None:
+    assert run(shared, "rm -rf /work/odd; touch /work/odd")[0] == 0
+    assert shared.read_file("/work/odd/report.json", max_bytes=1000) is None
+
+
 def test_read_file_rejects_a_device(shared: Machine) -> None:
     with pytest.raises(ReportRejected):
         shared.read_file("/dev/zero", max_bytes=1000)

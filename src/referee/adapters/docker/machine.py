@@ -99,6 +99,8 @@ class DockerMachine:
         except ENGINE_ERRORS as exc:
             if "too many links" in str(exc):  # links in a circle, which the engine reports as an error of its own
                 raise ReportRejected(f"{path} is no regular file") from exc
+            if "not a directory" in str(exc):  # a file stands where a directory above it should be
+                return None
             raise fault(exc, f"reading {path}") from exc
         if opened is None:
             return None
