@@ -75,14 +75,15 @@ def test_the_next_start_says_what_it_found(subject: Path) -> None:
     assert not containers(workspace)
 
 
-def test_a_polite_end_is_recorded_and_leaves_nothing(subject: Path) -> None:
+@pytest.mark.parametrize("polite", [signal.SIGTERM, signal.SIGHUP])
+def test_a_polite_end_is_recorded_and_leaves_nothing(subject: Path, polite: signal.Signals) -> None:
     workspace = subject.parent.parent
     harness = start(workspace)
     deadline = time.monotonic() + 30
     while not any(path.stat().st_size for path in workspace.glob("spool/*/session.raw")):
         assert time.monotonic() < deadline, "the session never began"
         time.sleep(0.05)
-    harness.send_signal(signal.SIGTERM)
+    harness.send_signal(polite)
     assert harness.wait(timeout=60) == 130
     ended = [body for body in bodies(workspace) if body["kind"] == "attempt-ended"]
     assert [body["cause"] for body in ended] == ["interrupted"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject
 from referee.cli.options import WorkspaceOption
@@ -33,6 +35,7 @@ from referee.cli.wiring import (
 from referee.core.records import AttemptEnded, Record
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched, UsageError
 from referee.protocols import Agent, Sandbox
+from referee.publish import words
 from referee.runner.attempt import run_attempt
 from referee.runner.plan import Plan, PlannedSubject, Rules, make_plan
 from referee.runner.recover import recover
@@ -135,11 +138,8 @@ def measure(
         progress.say(f"  {run_id}: {judgement.sentence()}")
         return judgement
 
-    previous = _end_on_sigterm()
-    try:
+    with _ended_politely():
         judgements = run_series(series, tier=plans[0].agent.tier, attempt=attempt)
-    finally:
-        signal.signal(signal.SIGTERM, previous)
     return describe(plans[0], judgements, stores.records.read())
 
 
@@ -216,20 +216,27 @@ def exit_code(document: dict[str, Any]) -> int:
 
 
 def print_document(console: Console, document: dict[str, Any]) -> None:
-    """The same document for a person."""
-    console.print(f"[bold]{document['subject']}[/bold]  {document['subject_pin']}", highlight=False)
-    console.print(f"verdict: [bold]{document['verdict'].replace('_', ' ')}[/bold]", highlight=False)
+    """The same document for a person: nothing of it is folded, nothing in it steers the terminal."""
+
+    def line(*parts: str | tuple[str, str]) -> None:
+        shown = [words.visible(one) if isinstance(one, str) else (words.visible(one[0]), one[1]) for one in parts]
+        console.print(Text.assemble(*shown), soft_wrap=True)
+
+    line((document["subject"], "bold"), f"  {document['subject_pin']}")
+    line("verdict: ", (document["verdict"].replace("_", " "), "bold"))
     for attempt in document["attempts"]:
-        console.print(f"\n  {attempt['run']}  attempt {attempt['index']} by {attempt['agent']}", highlight=False)
+        line("")
+        line(f"  {attempt['run']}  attempt {attempt['index']} by {attempt['agent']}")
         if attempt["valid"]:
             rows = "  ".join(f"{name} {points(value)}" for name, value in attempt["rows"].items())
-            console.print(f"    {attempt['outcome']}  {points(attempt['total'])} of 100   {rows}", highlight=False)
-            console.print(f"    corroboration: {attempt['corroboration'].replace('_', ' ')}", highlight=False)
+            line(f"    {attempt['outcome']}  {points(attempt['total'])} of 100   {rows}")
+            line(f"    corroboration: {attempt['corroboration'].replace('_', ' ')}")
         if attempt["reason"]:
-            console.print(f"    {attempt['reason']}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"    evidence {attempt['evidence']}", highlight=False, soft_wrap=True)
+            line(f"    {attempt['reason']}")
+        line(f"    evidence {attempt['evidence']}")
     for objection in document["attempts"][-1]["not_publishable"] if document["attempts"] else []:
-        console.print(f"\n  not publishable: {objection}", markup=False, highlight=False)
+        line("")
+        line(f"  not publishable: {objection}")
 
 
 def _plan(subject: Subject, stores: Stores, agent: Agent, sandbox: Sandbox, rules: Rules) -> Plan:
@@ -253,10 +260,19 @@ def _announce(plan: Plan, progress: Progress) -> None:
     progress.say(f"budget: {plan.budget.seconds} s, tier {plan.budget.tier}: {plan.budget.why}")
 
 
-def _end_on_sigterm() -> Any:
-    """A polite kill ends the attempt as Ctrl-C does: recorded, machine destroyed."""
+@contextlib.contextmanager
+def _ended_politely() -> Iterator[None]:
+    """A polite kill, or a terminal that is closed, ends the attempt as Ctrl-C does: recorded, machine destroyed."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    return signal.signal(signal.SIGTERM, interrupt)
+    previous = {polite: signal.getsignal(polite) for polite in (signal.SIGTERM, signal.SIGHUP)}
+    for polite, handler in previous.items():
+        if handler is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
+            signal.signal(polite, interrupt)
+    try:
+        yield
+    finally:
+        for polite, handler in previous.items():
+            signal.signal(polite, handler)

@@ -10,6 +10,8 @@ from typing import Self
 from rich.console import Console
 from rich.status import Status
 
+from referee.publish import words
+
 _PHASES = {
     "machine": "machine: starting",
     "place": "machine: placing the subject",
@@ -50,7 +52,7 @@ class Progress:
     def say(self, sentence: str) -> None:
         """One line that stays."""
         if not self._quiet:
-            self._console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
 
     def tell(self, phase: str) -> None:
         """A phase begins."""
