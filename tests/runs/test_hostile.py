@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import GOOD_REPORT, Measured, containers, leaves_report, referee
+from tests.runs.conftest import GOOD_REPORT, REFEREE, Measured, containers, leaves_report, referee
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -91,3 +94,27 @@ def test_an_agent_that_ends_its_own_machine_is_no_measurement(measure: Measure) 
     assert run.attempt["valid"] is False
     assert not containers(run.workspace)
     verified(run)
+
+
+def test_a_machine_that_vanishes_under_the_rerun_is_no_verdict_on_the_agent(subject: Path) -> None:
+    workspace = subject.parent.parent
+    claim = {**GOOD_REPORT, "verified_how": {"command": "sleep 100", "returned": ""}}
+    harness = subprocess.Popen(
+        [
+            *REFEREE, "bringup", "run", "square", "--agent", "command", "--command", leaves_report(claim), "--json",
+            "--budget-seconds", "6", "--workspace", str(workspace),
+        ],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not any('"report"' in path.read_text() for path in workspace.glob("spool/*/harness.jsonl")):
+        assert time.monotonic() < until, "the report was never read"
+        time.sleep(0.02)
+    time.sleep(0.5)
+    subprocess.run(["docker", "rm", "-f", *containers(workspace)], check=True, capture_output=True)
+    out, _ = harness.communicate(timeout=120)
+    first, again = json.loads(out)["attempts"]
+    assert (first["valid"], first["retry"], first["cause"], first["total"]) == (False, True, "machine_fault", None)
+    assert "while the report's command ran again" in first["reason"]
+    assert (again["valid"], again["corroboration"]) == (True, "not_observed")
+    assert not containers(workspace)

@@ -177,6 +177,7 @@ def _observe(
                 seen.rerun = rerun(
                     machine, seen.report, directory=directory, timeout=min(RERUN_SECONDS, plan.budget.seconds)
                 )
+            _name_cause_of_rerun(seen, machine)
         seen.machine = machine.facts()
     finally:
         with journal.phase("destroy"):
@@ -217,7 +218,7 @@ def _name_cause(seen: _Seen, machine: Machine) -> None:
     lost = recorded.end == "ended" and recorded.exit_status is None
     trouble = recorded.detail if recorded.end == "watch" else None
     if recorded.end in {"ended", "stream_lost"}:
-        trouble = _trouble_after(recorded, machine)
+        trouble = _trouble_after(recorded.exit_status, machine)
     if trouble is not None:
         known = _CAUSE_OF_TROUBLE.get(trouble)
         seen.end(known or Cause.MACHINE_FAULT, "" if known else trouble)
@@ -227,9 +228,21 @@ def _name_cause(seen: _Seen, machine: Machine) -> None:
         seen.end(Cause.RECORDING_INCOMPLETE, "the session's exit status could not be learned")
 
 
-def _trouble_after(recorded: Recorded, machine: Machine) -> str | None:
-    """Whether the session's end was the machine's: one that was killed is asked for until the engine knows."""
-    killed = recorded.exit_status is None or recorded.exit_status > _KILLED_FROM
+def _name_cause_of_rerun(seen: _Seen, machine: Machine) -> None:
+    """A machine that failed under the re-run is our fault: never a claim that was not observed or contradicted."""
+    again = seen.rerun
+    if again is None or again.timed_out:
+        return
+    if again.could_not_run is not None or again.exit_status is None or again.exit_status > _KILLED_FROM:
+        trouble = _trouble_after(again.exit_status, machine)
+        if trouble is not None:
+            known = _CAUSE_OF_TROUBLE.get(trouble)
+            seen.end(known or Cause.MACHINE_FAULT, "" if known else f"{trouble} (while the report's command ran again)")
+
+
+def _trouble_after(exit_status: int | None, machine: Machine) -> str | None:
+    """Whether a command's end was the machine's: one that was killed is asked for until the engine knows."""
+    killed = exit_status is None or exit_status > _KILLED_FROM
     deadline = time.monotonic() + (_SETTLE_SECONDS if killed else 0.0)
     while (trouble := machine.trouble()) is None and time.monotonic() < deadline:
         time.sleep(0.1)
