@@ -11,6 +11,7 @@ from typing import Any
 
 from . import commands
 from .commands import Command
+from .debian import install
 from .examples import Examples
 from .payload.verify import COUNTS, snapshot
 from .terminal import say
@@ -132,6 +133,8 @@ class Quickstart(Examples):
             if self.server(result.command, self.paths(""), port=result.ports[0], cwd=here):
                 self.tried.commands += 1
             return
+        if result.code is None and not result.waiting and self.shop.display and self._desktop(result.command, here):
+            return
         if not result.ok:
             stayed = result.code is None
             if not stayed and (command.purpose == "own" or self.shop.mission.kind == "repository"):
@@ -146,6 +149,16 @@ class Quickstart(Examples):
         if used and not trivial(result.command):
             self.tried.commands += 1
         self.steps.append(step)
+
+    def _desktop(self, line: str, cwd: str) -> bool:
+        """A command that stays up where there is a display: an application with a window."""
+        install(self.shop, "x11-utils")
+        step = {"kind": "stays", "line": line, "cwd": cwd}
+        if not self._holds([step]):
+            return False
+        self.steps.append(step)
+        self.tried.others.append("its window stayed up on a virtual display")
+        return True
 
     def server(
         self, line: str, paths: list[str], *, port: int | None = None, cwd: str = "", documented: bool = True

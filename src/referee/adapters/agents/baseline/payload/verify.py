@@ -132,6 +132,8 @@ class Verifier:
                 raise Failed(f"no sample {step['name']} could be made")
         elif kind == "server":
             self.server(step, cwd)
+        elif kind == "stays":
+            self.stays(step, cwd)
         else:
             self.command(step, cwd)
 
@@ -190,6 +192,28 @@ class Verifier:
         end(process)
         if ports_of(process.pid):
             raise Failed("the server could not be stopped")
+
+    def stays(self, step: dict[str, Any], cwd: str) -> None:
+        """A desktop application: its main process stays up and shows a window on the display."""
+        say(f"$ {step['line']} &")
+        with open("/tmp/verify-desktop.log", "wb") as log:
+            process = self.shell(step["line"], cwd, stdout=log)
+        self.started.append(process)
+        titles: list[str] = []
+        for _ in range(40):
+            time.sleep(0.5)
+            words = ["xwininfo", "-display", self.env.get("DISPLAY", ""), "-root", "-tree"]
+            shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+            titles = sorted(set(re.findall(r'0x[0-9a-f]+ "([^"]+)": \(', shown)))
+            if titles or process.poll() is not None:
+                break
+        time.sleep(5)
+        if process.poll() is not None:
+            raise Failed(f"`{step['line']}` did not stay up")
+        if not titles:
+            raise Failed(f"`{step['line']}` shows no window")
+        say(f"it stays up and shows: {', '.join(titles)}")
+        end(process)
 
     def decode(self, before: dict[str, tuple[float, int]]) -> None:
         """Decode every file that the steps made."""
