@@ -164,8 +164,8 @@ machine = sandbox.create(MachineSpec(
 session = machine.session(
     ["/bin/sh", "-c", "setsid nohup sleep 900 >/dev/null 2>&1 & echo up; sleep 900"],
     environment={{}}, cwd="/", columns=80, rows=24)
-while b"up" not in (session.read(100, 1.0) or b""):
-    pass
+while b"up" not in (chunk := session.read(100, 1.0) or b""):
+    assert chunk or session.exit_status(0.0) is None, "the session ended before its command began"
 print("up", flush=True)
 sys.stdin.read()
 """
