@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from referee.core.failure import FAILURES, Cause
-from referee.core.records import AttemptFound, AttemptPlanned
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
 from referee.protocols import Evidence, Records, Sandbox
 from referee.runner.attempt import now
 from referee.runner.seal import seal
@@ -61,4 +61,13 @@ def _recover(records: OpenAttempts, evidence: Evidence, spool: Path, reaped: lis
             f"the harness of run {planned.run} died during the attempt: recorded as invalid, "
             f"{len(refs)} evidence files kept"
         )
-    return found
+    return found + _swept(records, spool)
+
+
+def _swept(records: Records, spool: Path) -> list[str]:
+    """Remove the spool of runs whose end is on record: their harness died between sealing and sweeping."""
+    ended = {record.run for record in records.read() if isinstance(record, AttemptEnded | AttemptFound)}
+    left = [directory for directory in sorted(spool.glob("r-*")) if directory.name in ended]
+    for directory in left:
+        shutil.rmtree(directory, ignore_errors=True)
+    return [f"removed what run {directory.name} left in the spool: it is sealed evidence" for directory in left]
