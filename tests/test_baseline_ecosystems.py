@@ -451,3 +451,9 @@ def test_the_readme_alone_is_no_way_where_a_manifest_says_how(tmp_path: Path) ->
     bare = tree(tmp_path / "bare", {"README.md": "# a\n", "run.sh": "echo a\n"})
     assert [made.ecosystem for made in plans(workshop(built, tmp_path))] == ["rust"]
     assert [made.ecosystem for made in plans(workshop(bare, tmp_path))] == ["README only"]
+
+
+def test_where_the_readme_knows_only_docker_its_lines_are_carried_out_by_the_plan(tmp_path: Path) -> None:
+    made = plans(workshop(FIXTURES / "dockerfile-described", tmp_path))[0]
+    assert (made.ecosystem, made.confidence) == ("dockerfile", 75)
+    assert made.instead["docker run"] == "cd /srv/ledger && LEDGER=/srv/ledger/ledger.json sh balance.sh"

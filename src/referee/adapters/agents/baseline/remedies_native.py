@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import debian
@@ -243,6 +244,19 @@ def tool_from_pip(shop: Workshop, _match: re.Match[str], _result: Result, argume
     return Applied(f"installed a current {argument} with pip in {room}")
 
 
+def cmake_module(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
+    """Install the package of the header that CMake's own module (``FindNAME.cmake``) looks for."""
+    name = match.group("module")
+    places = [*Path("/usr/share").glob(f"cmake-*/Modules/Find{name}.cmake"), *shop.project.rglob(f"Find{name}.cmake")]
+    text = "\n".join(look.text(path) for path in places)
+    headers = re.findall(r"find_path\s*\([^)]*?\b([\w/-]+\.h(?:pp)?)\b", text, re.IGNORECASE)
+    for header in list(dict.fromkeys(headers))[:3]:
+        for package in debian.packages_with_header(shop, header)[:2]:
+            if debian.install(shop, package):
+                return Applied(f"installed Debian's {package}, which has {header}")
+    return None
+
+
 def cmake_fetched(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
     """Use Debian's copy of what the build would fetch."""
     name = _named(match).lower()
@@ -351,7 +365,7 @@ NATIVE_REMEDIES: dict[str, Remedy] = {
     "gradle_from_debian": gradle_from_debian, "gradle_offline": gradle_offline, "java_release": java_release,
     "gems_from_debian": gems_from_debian, "ruby_version": ruby_version, "ruby_library": ruby_library,
     "composer_offline": composer_offline, "php_extension": php_extension, "php_function": php_function,
-    "tool_from_pip": tool_from_pip, "cmake_fetched": cmake_fetched, "submodules": submodules,
-    "compiler_flag": compiler_flag, "autoreconf": autoreconf, "development_package": development_package,
-    "apt_without": apt_without, "documented_variant": documented_variant,
+    "tool_from_pip": tool_from_pip, "cmake_module": cmake_module, "cmake_fetched": cmake_fetched,
+    "submodules": submodules, "compiler_flag": compiler_flag, "autoreconf": autoreconf,
+    "development_package": development_package, "apt_without": apt_without, "documented_variant": documented_variant,
 }  # fmt: skip

@@ -78,6 +78,7 @@ _BUILD = (
      "it asks for CMake {want}, Debian has {have}", "tool_from_pip:cmake"),
     (r"Meson version is (?P<have>[\d.]+) but project requires (?P<want>[^\n]+)",
      "it asks for Meson {want}, Debian has {have}", "tool_from_pip:meson"),
+    (r"Could NOT find (?P<module>\w+) ", "CMake's module finds no {module}", "cmake_module"),
     (r"Compatibility with CMake < 3\.5 has been removed", "it asks for a CMake policy that is gone",
      "env:CMAKE_POLICY_VERSION_MINIMUM=3.5"),
     (r"(?:Build step for (?P<fetched>[\w.-]+) failed|(?P<fetched3>[\w.-]+)-subbuild|"

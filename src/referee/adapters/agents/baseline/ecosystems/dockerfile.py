@@ -68,14 +68,25 @@ def plan(shop: Workshop) -> Plan | None:
     run = tuple(value for value in (start,) if value)
     return Plan(
         ecosystem="dockerfile",
-        confidence=38 if any(family_of(stage.base) == "alpine" for stage in wanted) else 45,
+        confidence=_confidence(shop, wanted),
         tools=tuple(tools),
         prepare=carried.keep,
         install=tuple(carried.steps) or ("true",),
         servers=tuple(Server(value, carried.paths() or ("/",)) for value in run) if carried.ports else (),
         invocations=() if carried.ports else run,
+        instead=dict.fromkeys(("docker run", "docker compose up", "docker-compose up"), start) if start else {},
         environment={"PIP_BREAK_SYSTEM_PACKAGES": "1", "DEBIAN_FRONTEND": "noninteractive"},
     )
+
+
+def _confidence(shop: Workshop, wanted: list[Stage]) -> int:
+    """Above any manifest where the README knows no other way than Docker."""
+    readme = look.text(shop.mission.readme) if shop.mission.readme else ""
+    verbs = "pip3? npm npx yarn pnpm python3? uv poetry cargo go make cmake mvn gradle bundle composer".replace(" ", "|")
+    others = rf"^\s*(?:\$ )?(?:(?:{verbs})\b|\./)"
+    if re.search(r"\bdocker (?:run|build)\b", readme) and not re.search(others, readme, re.MULTILINE):
+        return 75
+    return 38 if any(family_of(stage.base) == "alpine" for stage in wanted) else 45
 
 
 def family_of(base: str) -> str:

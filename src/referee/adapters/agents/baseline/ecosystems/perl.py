@@ -19,12 +19,12 @@ def plan(shop: Workshop) -> Plan | None:
     if maker is None and not (look.first(project, "cpanfile", "dist.ini") and modules):
         return None
     steps: tuple[str, ...] = ("perl -Ilib -c " + str(modules[0].relative_to(project)),) if modules else ()
-    tests = [Tests("prove -lr t", counts.tap)] if (project / "t").is_dir() else []
+    tests = [Tests("prove -lvr t", counts.tap)] if (project / "t").is_dir() else []
     if maker is not None:
         made = ("perl Makefile.PL", "make") if maker.name == "Makefile.PL" else ("perl Build.PL", "./Build")
         steps = made
         if tests:
-            tests.insert(0, Tests("prove -br t", counts.tap))
+            tests.insert(0, Tests("prove -bvr t", counts.tap))
     scripts = [path for name in ("bin", "script") for path in sorted((project / name).glob("*")) if path.is_file()]
     return Plan(
         ecosystem="perl",

@@ -62,6 +62,7 @@ class Plan:
             README nor tests prove anything.
         source: called when nothing above verified anything: fetches the sources of this very version and returns their
             README (or None) and the tests they bring.
+        instead: documented commands that this plan stands in for: their first words -> the line that does it here.
         check: a shell line that proves that the install took (an import, a built file); empty when install proves it.
     """
 
@@ -81,3 +82,4 @@ class Plan:
     environment: Mapping[str, str] = field(default_factory=dict)
     source: Callable[[Workshop], tuple[Path | None, tuple[Tests, ...]]] | None = None
     check: str = ""
+    instead: Mapping[str, str] = field(default_factory=dict)
