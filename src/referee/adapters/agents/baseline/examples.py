@@ -15,6 +15,7 @@ from . import blocks, commands
 from .blocks import Typed
 from .documents import Document
 from .ecosystems.plan import Plan
+from .payload.verify import snapshot
 from .terminal import Result, say
 from .workshop import Workshop
 
@@ -53,6 +54,8 @@ class Examples:
     tried: Tried = field(default_factory=Tried)
     #: Examples that turned out to be servers: the line that starts each, and the paths to ask for.
     serving: list[tuple[str, list[str]]] = field(default_factory=list)
+    #: Files that stood in the tree before an invocation.
+    stood: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Sort the blocks by kind."""
@@ -77,6 +80,8 @@ class Examples:
             self.cwd.mkdir(parents=True)
             if self.shop.unprivileged:
                 self.shop.run(f"chown -R runner {self.shop.project}", timeout=60, show=False)
+        else:
+            self.stood = snapshot(str(self.cwd), {})
 
     def examples(self, language: str) -> None:
         """Try the blocks of one language ("python" or "javascript") and keep what runs as a step."""

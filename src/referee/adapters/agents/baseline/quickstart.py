@@ -34,6 +34,9 @@ class Quickstart(Examples):
             for line, expected in commands.lines_of(typed.text):
                 made = commands.read_command(line, typed.block.order, title, frozenset(self.plan.programs), self.own)
                 made.expected = expected
+                stand_in = next((to for first, to in self.plan.instead.items() if line.startswith(first)), "")
+                if made.purpose == "skip" and stand_in:
+                    made.line, made.purpose = stand_in, "own"
                 found.append(made)
         return found
 
@@ -201,7 +204,8 @@ class Quickstart(Examples):
     def made_files(self) -> list[str]:
         """Files that stand in the examples' place and that are not ours."""
         found = snapshot(str(self.cwd), {"scratch": self.shop.mission.kind == "package"})
-        return [name for name in found if name not in self.given and not name.startswith(("src/", "sample."))]
+        made = [name for name in found if found[name] != self.stood.get(name)]
+        return [name for name in made if name not in self.given and not name.startswith(("src/", "sample."))]
 
     def keep(self, line: str, says: str, *, kind: str = "command", seconds: int = 120) -> bool:
         """A command that verified something becomes a step; ``says``: what it showed, in words."""

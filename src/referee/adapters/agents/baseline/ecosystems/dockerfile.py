@@ -82,7 +82,7 @@ def plan(shop: Workshop) -> Plan | None:
 def _confidence(shop: Workshop, wanted: list[Stage]) -> int:
     """Above any manifest where the README knows no other way than Docker."""
     readme = look.text(shop.mission.readme) if shop.mission.readme else ""
-    verbs = "pip3? npm npx yarn pnpm python3? uv poetry cargo go make cmake mvn gradle bundle composer".replace(" ", "|")
+    verbs = "pip3?|npm|npx|yarn|pnpm|python3?|uv|poetry|cargo|go|make|cmake|mvn|gradle|bundle|composer"
     others = rf"^\s*(?:\$ )?(?:(?:{verbs})\b|\./)"
     if re.search(r"\bdocker (?:run|build)\b", readme) and not re.search(others, readme, re.MULTILINE):
         return 75
