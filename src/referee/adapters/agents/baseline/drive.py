@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
 
 from . import debian, documents
 from .ecosystems import plans
 from .ecosystems.plan import Plan, Tests
+from .proof import ENOUGH, PILLOW, prove
 from .quickstart import Quickstart, place_payload, trivial, verify_line
-from .report import RETURNED_BYTES
 from .terminal import Result, say
 from .workshop import Workshop, failure_sentence
 
-#: Seconds that must be left for a proof to be worth beginning.
-_PROOF = 20
-_PILLOW = (
-    "test -x /work/tools/bin/python || python3 -m venv /work/tools; /work/tools/bin/python -m pip install -q pillow"
-)
 #: Words by which a program says that it did not do its work, whatever its status.
 _ASKS = re.compile(
     r"\b(must be installed|not installed|need to install|error|usage|not found|invalid|unknown|missing|required|failed|"
     r"cannot|can't|unable|no such|help|unrecognized|traceback|exception|undefined)\b", re.IGNORECASE)  # fmt: skip
-#: A file of such a name that no decoder accepts is a failure; a text may be in a dialect of its own.
-_MUST_DECODE = frozenset(
-    [
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".gif",
-        ".bmp",
-        ".webp",
-        ".tif",
-        ".tiff",
-        ".pdf",
-        ".wav",
-        ".mp3",
-        ".mp4",
-        ".ogg",
-        ".flac",
-        ".svg",
-        ".zip",
-        ".xlsx",
-        ".docx",
-        ".sqlite",
-        ".db",
-    ]
-)
+#: Words of a README that tell which kind of file a program takes, and a small text of each kind.
+_INPUTS = {"javascript": ".js", "typescript": ".ts", "css": ".css", "markdown": ".md", "html": ".html", "json": ".json",
+           "python": ".py", "yaml": ".yaml"}  # fmt: skip
+_CONTENTS = {
+    ".js": "const {}   =  40+2;\nconsole.log( {} )\n", ".ts": "const {}: number  = 42;\nconsole.log({})\n",
+    ".css": ".{}{color:red;margin:0 auto}\n", ".md": "# {}\n\nsome *text*\n", ".html": "<p>{}</p>\n",
+    ".json": '{"{}":[1,2]}\n', ".py": "{}  =  40+2\nprint( {} )\n", ".yaml": "{}:   [1,2]\n",
+}  # fmt: skip
 
 
 def bring_up(shop: Workshop) -> None:
@@ -127,7 +103,7 @@ def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
     texts = " ".join(typed.text for typed in quickstart.typed if typed.kind in {"python", "pycon", "javascript"})
     if re.search(r"['\"][\w./-]+\.(jpe?g|png|gif|webp|bmp|tiff?)['\"]", texts):
         shop.tried.add("decoder:pillow")
-        shop.run(_PILLOW, timeout=180)
+        shop.run(PILLOW, timeout=180)
     for language in ("python", "javascript"):
         if language in plan.languages:
             quickstart.examples(language)
@@ -151,7 +127,7 @@ def good_enough(quickstart: Quickstart) -> bool:
 def fall_back(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
     """Where the README shows nothing that runs: servers, tests, real uses of its programs, its sources, its names."""
     for attempt in (_serve, _test, _invoke, _source, _exercise):
-        if shop.mission.left() > _PROOF and attempt(shop, plan, quickstart):
+        if shop.mission.left() > ENOUGH and attempt(shop, plan, quickstart):
             return
 
 
@@ -172,28 +148,50 @@ def _test(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
 
 def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
     """A real use of a program of which nothing is known: what it prints must follow from what it is given."""
-    for line in plan.invocations:
+    named = [
+        (program, ext) for program in plan.programs[:2] for word, ext in _INPUTS.items() if word in shop.prose.lower()
+    ]
+    for line in [*plan.invocations, *(f"{program} {{}}{ext}" for program, ext in named[:6])]:
         quickstart.fresh()
-
-        def good(seen: Result) -> bool:
-            return bool(seen.ports) or (seen.ok and (bool(quickstart.made_files()) or not _ASKS.search(seen.output)))
-
-        first = line.replace("{}", "hello")
-        result = shop.work(first, cwd=quickstart.cwd, timeout=60, must=False, serving=True, good=good)
-        if result.ports and quickstart.server(result.command, quickstart.paths("")):
+        before = list(quickstart.steps)
+        _give_inputs(quickstart, line)
+        if _follows(shop, quickstart, line):
             return True
-        if not good(result) or result.ports or trivial(result.command):
-            continue
-        if quickstart.made_files():
-            return quickstart.keep(
-                result.command, f"`{result.command}` made {', '.join(quickstart.made_files())[:100]}"
-            )
-        if "{}" in line and result.output.strip() and not _is_usage(result):
-            other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
-            again = shop.run(first, cwd=quickstart.cwd, timeout=60)
-            if other.ok and other.output != again.output and again.output == result.output:
-                return quickstart.keep(first, f"what `{first}` printed followed from its input")
+        quickstart.steps = before
     return False
+
+
+def _give_inputs(quickstart: Quickstart, line: str) -> None:
+    """Two small files of the kind that a line takes, with different contents."""
+    found = re.search(r"\{\}(\.\w+)$", line)
+    for word in ("hello", "goodbye") if found else ():
+        text = _CONTENTS.get(found.group(1) if found else "", "{}\n").replace("{}", word)
+        name = f"{word}{found.group(1) if found else ''}"
+        quickstart.add_file(name, text)
+        (quickstart.cwd / name).write_text(text, encoding="utf-8")
+
+
+def _follows(shop: Workshop, quickstart: Quickstart, line: str) -> bool:
+    """Try one use; keep it when it made files, serves, or prints what follows from its input."""
+
+    def good(seen: Result) -> bool:
+        return bool(seen.ports) or (seen.ok and (bool(quickstart.made_files()) or not _ASKS.search(seen.output)))
+
+    first = line.replace("{}", "hello")
+    result = shop.work(first, cwd=quickstart.cwd, timeout=60, must=False, serving=True, good=good)
+    if result.ports:
+        return quickstart.server(result.command, quickstart.paths(""))
+    if not good(result) or trivial(result.command):
+        return False
+    if quickstart.made_files():
+        return quickstart.keep(result.command, f"`{result.command}` made {', '.join(quickstart.made_files())[:100]}")
+    if "{}" not in line or not result.output.strip() or _is_usage(result):
+        return False
+    other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
+    again = shop.run(first, cwd=quickstart.cwd, timeout=60)
+    if not other.ok or other.output == again.output or again.output != result.output:
+        return False
+    return quickstart.keep(first, f"what `{first}` printed followed from its input")
 
 
 def _source(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
@@ -280,124 +278,3 @@ def conclude(  # noqa: C901 — one question after the other
         parts.append(f"{tried.servers} requests to its server were answered with status 200")
     parts += tried.others
     shop.draft.note(", ".join(parts) + ", twice with the same result")
-
-
-def prove(shop: Workshop, quickstart: Quickstart) -> str:
-    """Run the verification from a fresh login shell until two runs agree; the lines on which they agree, or nothing."""
-    steps = quickstart.steps
-    for _ in range(6):
-        if shop.mission.left() < _PROOF or not steps:
-            return ""
-        quickstart.write(steps)
-        runs = [_from_fresh_shell(shop) for _ in range(2)]
-        bad = next((run for run in runs if not run.ok), None)
-        if bad is None:
-            lines = _mute(steps, runs)
-            if lines is not None:
-                return lines
-            continue
-        if _decoders(shop, bad):
-            continue
-        steps = _without_failed(shop, quickstart, steps, bad)
-        quickstart.steps = steps
-        if not [step for step in steps if step["kind"] not in {"file", "sample"}]:
-            shop.draft.note(f"the verification did not hold: {bad.last_lines(2)}")
-            return ""
-    return ""
-
-
-def _from_fresh_shell(shop: Workshop) -> Result:
-    line = f"env -i HOME=/root TERM=xterm bash -lc '{_trust()}{verify_line(shop)}'"
-    return shop.run(line, timeout=900)
-
-
-def _trust() -> str:
-    """Certificates and language as the machine announces them to every shell."""
-    import os  # noqa: PLC0415
-
-    kept = [name for name in os.environ if name.endswith(("_CERT", "_CA_CERTS", "CAINFO", "CERT_FILE", "CA_BUNDLE"))]
-    kept += [name for name in ("LANG", "LC_ALL") if name in os.environ]
-    return "".join(f"export {name}={os.environ[name]}; " for name in kept)
-
-
-def _mute(steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
-    """The stable lines; None after muting steps whose output changed (they are then proved again)."""
-    first, second = (run.output.splitlines() for run in runs)
-    if first == second:
-        return _shorten(first)
-    changed = False
-    current = -1
-    others = set(second)
-    for line in first:
-        if line.startswith(("$ ", "wrote ")):
-            heads = [
-                i
-                for i, step in enumerate(steps)
-                if line.startswith(f"$ {(step.get('title') or step.get('line', ''))}"[:60])
-            ]
-            current = next((i for i in heads if i > current), current)
-        elif line not in others and current >= 0:
-            step = steps[current]
-            get = re.match(r"GET (\S+) ->", line)
-            if get and get.group(1) not in step.get("volatile", []):
-                step.setdefault("volatile", []).append(get.group(1))
-                changed = True
-            elif not get and not step.get("quiet"):
-                step["quiet"] = True
-                changed = True
-    if changed:
-        return None
-    return _shorten([line for line in first if line in others])
-
-
-def _shorten(lines: list[str]) -> str:
-    """Whole lines up to the limit, the last line (the verdict) always among them."""
-    said = [line for line in lines if line.strip()]
-    kept: list[str] = []
-    room = RETURNED_BYTES - len(said[-1].encode()) - 1 if said else 0
-    for line in said[:-1]:
-        room -= len(line.encode()) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return "\n".join([*kept, *said[-1:]])
-
-
-def _decoders(shop: Workshop, bad: Result) -> bool:
-    """Install the decoders that the verification lacks (ours, not the project's); True when there is something new."""
-    wanted = (
-        ("No module named 'PIL'|no decoder for images", "pillow"), ("directory: 'pdftotext'", "poppler-utils"),
-        ("directory: 'ffmpeg'", "ffmpeg"),
-    )  # fmt: skip
-    new = False
-    for pattern, package in wanted:
-        if not re.search(pattern, bad.output) or f"decoder:{package}" in shop.tried:
-            continue
-        shop.tried.add(f"decoder:{package}")
-        got = shop.run(_PILLOW, timeout=180).ok if package == "pillow" else debian.install(shop, package)
-        new = got or new
-    return new
-
-
-def _without_failed(
-    shop: Workshop, quickstart: Quickstart, steps: list[dict[str, Any]], bad: Result
-) -> list[dict[str, Any]]:
-    """Drop the step that did not hold, named in the verifier's last words."""
-    said = next((line for line in bad.output.splitlines() if line.startswith("NOT verified:")), "")
-    for step in steps:
-        if step.get("line") and f"`{step['line']}`" in said:
-            return [other for other in steps if other is not step]
-    if "file that was made" in said:
-        broken = re.findall(r"^NOT decoded (.+?): ", bad.output, re.MULTILINE)
-        say(f"# not decodable: {', '.join(broken)}")
-        if any(Path(name).suffix.lower() in _MUST_DECODE for name in broken):
-            return []
-        quickstart.given += broken
-        shop.draft.note(f"made but not readable as what its name says: {', '.join(broken)[:120]}")
-        return steps
-    return [step for step in steps if step["kind"] != "server"] if "GET" in said or "server" in said else steps[:-1]
-
-
-def readme_names(project: Path) -> list[str]:
-    """Names of files in the root of a tree (lower case)."""
-    return sorted(entry.name.lower() for entry in project.iterdir())

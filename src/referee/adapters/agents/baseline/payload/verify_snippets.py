@@ -429,6 +429,7 @@ def main(words: list[str]) -> NoReturn:
     with open(words[0], encoding="utf-8") as stream:
         listed = json.load(stream)
     options = dict(zip(words[1::2], words[2::2]))
+    sys.argv = ["example.py"]
     code = run_list(
         listed["snippets"], listed["package"], trial_file=options.get("--trial"), serve=options.get("--serve")
     )
