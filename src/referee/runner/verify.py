@@ -20,6 +20,7 @@ from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Evi
 from referee.core.transcript import transcript
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.protocols import Evidence
+from referee.runner.agreement import check_agreement, check_numbers
 from referee.runner.rejudge import judge_from, read_named, score_bytes
 from referee.scoring.gather import RunRecords, gather
 
@@ -117,6 +118,7 @@ def verify(records: ReadableRecords, evidence: ReadableEvidence, scores: Path, r
     for run in runs or every:
         _run(every[run], evidence, scores, done)
     if not runs:
+        check_numbers(every.values())
         _loose(every, evidence, scores, done)
     return done
 
@@ -135,6 +137,7 @@ def _run(found: RunRecords, evidence: Evidence, scores: Path, done: Verified) ->
         done.evidence_files += 1
     _lock(planned, end, evidence)
     _recording(run, end)
+    check_agreement(planned, end, evidence)
     for name, make in _DERIVED.items():
         done.derived += _derived(run, end, evidence, name, make)
     judgement = judge_from(planned, end, evidence)

@@ -1,0 +1,125 @@
+"""``referee verify`` against a forger who chains changes anew: record and evidence must tell the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from referee.core.canonical import canonical_bytes, digest_of
+from referee.core.failure import Cause
+from referee.core.records import AttemptEnded, AttemptPlanned, EvidenceRef, Lock
+from referee.core.timing import Header
+from referee.errors import Finding
+from referee.runner.verify import verify
+from tests.test_verify import MISSION, RAW, Shop, attempt, lock, open_shop, report
+
+RUN = "r-forged"
+HEAD = Header(120, 32, 1_790_000_000_000_000, "xterm").line()
+
+
+def forge(shop: Shop, true: AttemptEnded, *, locked: Lock | None = None, **changed: Any) -> None:
+    """A run of its own whose records and manifest are consistent among themselves."""
+    refs: tuple[EvidenceRef, ...] = changed.get("evidence", true.evidence)
+    files = sorted(({"bytes": one.bytes, "digest": one.digest, "name": one.name} for one in refs), key=_name)
+    manifest = canonical_bytes({"schema": "referee.evidence/1", "run": RUN, "files": files})
+    digest = shop.evidence.keep("manifest.json", manifest).digest
+    shop.records.append(AttemptPlanned(run=RUN, at="2026-11-30T00:00:00.000Z", lock=locked or lock()))
+    shop.records.append(true.model_copy(update={"run": RUN, "evidence_digest": digest, **changed}))
+
+
+def _name(file: dict[str, Any]) -> str:
+    return str(file["name"])
+
+
+def swapped(shop: Shop, true: AttemptEnded, **files: bytes) -> tuple[EvidenceRef, ...]:
+    """The evidence with other bytes under some names (``_`` for the dot); what is derived of them is left out."""
+    new = {name.replace("_", "."): data for name, data in files.items()}
+    kept = [one for one in true.evidence if one.name not in {*new, "session.cast", "transcript.txt"}]
+    return (*kept, *(shop.evidence.keep(name, data) for name, data in new.items()))
+
+
+def without(true: AttemptEnded, *names: str) -> tuple[EvidenceRef, ...]:
+    return tuple(one for one in true.evidence if one.name not in names)
+
+
+def said_by(shop: Shop) -> str:
+    with pytest.raises(Finding) as caught:
+        verify(shop.records, shop.evidence, shop.scores)
+    return caught.value.message
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return open_shop(tmp_path / "w")
+
+
+@pytest.fixture
+def true(shop: Shop) -> AttemptEnded:
+    return attempt(shop, "r-true", report_bytes=report())
+
+
+@pytest.mark.parametrize(
+    ("timing", "said"),
+    [
+        (b"100 o 12\n250 o 11\n300 x 0\n300 e deadline\n", "ended at the time limit, the record says that the agent"),
+        (b"100 o 12\n250 o 11\n300 x 0\n300 e size_cap\n", "was cut short (size_cap), the record calls it a complete"),
+        (b"100 o 12\n250 o 11\n300 x 3\n300 e ended\n", "tells the exit status 3, its record 0"),
+        (b"100 o 23\n300 x 0\n300 e ended\n", "has 2 events, its record says 3"),
+        (b"100 o 12\n250 o 11\n300 x 0\n", "calls its recording complete, raw bytes and times do not bear that out"),
+        (b"100 o 12\n250 o 10\n300 x 0\n300 e ended\n", "calls its recording complete"),
+        (b"100 o 12\nnonsense\n", "session.timing: Line 3 of the timing file is no event"),
+    ],
+)
+def test_a_record_that_tells_another_recording_is_named(
+    shop: Shop, true: AttemptEnded, timing: bytes, said: str
+) -> None:
+    forge(shop, true, evidence=swapped(shop, true, session_raw=RAW, session_timing=HEAD + timing))
+    assert said in said_by(shop)
+
+
+def test_a_timeout_that_the_recording_does_not_show_is_named(shop: Shop, true: AttemptEnded) -> None:
+    forge(shop, true, cause=Cause.DEADLINE)
+    assert "says that the time limit ended it, its recording does not" in said_by(shop)
+
+
+@pytest.mark.parametrize("name", ["subject.toml", "mission.json"])
+def test_a_measurement_without_what_its_lock_is_checked_by_is_named(shop: Shop, true: AttemptEnded, name: str) -> None:
+    forge(shop, true, evidence=without(true, name))
+    assert f"its evidence has no {name}" in said_by(shop)
+
+
+def test_a_measurement_without_its_package_manifest_is_named(shop: Shop, true: AttemptEnded) -> None:
+    environment = lock().environment.model_copy(update={"packages_digest": "sha256:" + "0" * 64})
+    forge(shop, true, locked=lock().model_copy(update={"environment": environment}))
+    assert "its evidence has no packages.json" in said_by(shop)
+
+
+def test_another_budget_than_the_agent_was_told_is_named(shop: Shop, true: AttemptEnded) -> None:
+    told = {**MISSION, "seconds": 7200}
+    locked = lock().model_copy(update={"mission_digest": digest_of("mission", told)})
+    forge(shop, true, locked=locked, evidence=swapped(shop, true, mission_json=json.dumps(told).encode()))
+    assert "was told a limit of 7200 s, the record says 5400" in said_by(shop)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"sandbox": "overlay"}, "calls the overlay sandbox a security boundary"),
+        ({"security_boundary": False}, "is not marked unpublishable"),
+    ],
+)
+def test_a_sandbox_made_better_than_it_is_is_named(
+    shop: Shop, true: AttemptEnded, environment: dict[str, Any], said: str
+) -> None:
+    better = lock().environment.model_copy(update=environment)
+    forge(shop, true, locked=lock().model_copy(update={"environment": better}))
+    assert said in said_by(shop)
+
+
+def test_a_record_file_that_was_taken_away_leaves_a_number_missing(shop: Shop, true: AttemptEnded) -> None:
+    forge(shop, true, locked=lock().model_copy(update={"index": 3}))
+    assert "attempt 2 at segno by baseline is not in the records, though attempt 3 is" in said_by(shop)
+    assert verify(shop.records, shop.evidence, shop.scores, [RUN]).runs == 1
