@@ -446,6 +446,14 @@ def test_a_blocked_host_is_named_after_the_fallbacks() -> None:
     assert found[0].what == "the host proxy.example.org is not reachable from this machine"
 
 
+def test_a_blocked_host_is_named_whole() -> None:
+    output = (
+        "> Could not GET 'https://repo.maven.example.org/x'.\n   > repo.maven.example.org: Name or service not known\n"
+    )
+    found = list(troubles.diagnose(Result("gradle build", 1, output, 1.0)))
+    assert found[0].what == "Gradle cannot reach repo.maven.example.org"
+
+
 def test_the_readme_alone_is_no_way_where_a_manifest_says_how(tmp_path: Path) -> None:
     built = tree(tmp_path / "built", {"Cargo.toml": '[package]\nname = "a"\n', "README.md": "# a\n"})
     bare = tree(tmp_path / "bare", {"README.md": "# a\n", "run.sh": "echo a\n"})

@@ -11,11 +11,11 @@ _NAME = r"(?:[a-z0-9-]+\.)+[a-z]{2,}"
 _HOST = (
     r"(?:Could not resolve host(?: name)?:? |lookup |Unknown host |Could not reach host |getaddrinfo for |"
     r"UnknownHostException: |Failed to open TCP connection to |unable to resolve host address \W?|"
-    rf"(?={_NAME}: Name or service not known))(?P<host>{_NAME})"
+    rf"(?<![\w.-])(?={_NAME}: Name or service not known))(?P<host>{_NAME})"
 )
 
 _RUST = (
-    (r"(?:registry `crates-io`|crates\.io)[\s\S]{0,3000}" + _HOST, "cargo cannot reach {host}", "crates_from_debian"),
+    (r"(?:registry `crates-io`|crates\.io)[\s\S]{0,3000}?" + _HOST, "cargo cannot reach {host}", "crates_from_debian"),
     (r"(?:requires rustc (?P<want>\d[\d.]*)|rustc (?P<have>\d[\d.]*) is not supported by|lock file version `?\d+`? "
      r"(?:was found|requires)|feature `edition\d+` is required|this version of Cargo is older than)",
      "the tree asks for a newer Rust than the one installed", "newer_cargo"),
@@ -36,8 +36,8 @@ _GO = (
 )  # fmt: skip
 
 _JAVA = (
-    (r"maven[\s\S]{0,6000}" + _HOST, "Maven cannot reach {host}", "maven_from_debian"),
-    (r"(?:Downloading https?://[^\s]*gradle|org\.gradle\.wrapper)[\s\S]{0,3000}" + _HOST,
+    (r"\[(?:ERROR|FATAL)\][\s\S]{0,6000}?" + _HOST, "Maven cannot reach {host}", "maven_from_debian"),
+    (r"(?:Downloading https?://[^\s]*gradle|org\.gradle\.wrapper)[\s\S]{0,3000}?" + _HOST,
      "the Gradle wrapper cannot reach {host}", "gradle_from_debian"),
     (r"(?:Could not (?:GET|HEAD|resolve)|No cached version)[\s\S]{0,3000}?" + _HOST,
      "Gradle cannot reach {host}", "gradle_offline"),
@@ -61,7 +61,7 @@ _RUBY = (
 )  # fmt: skip
 
 _PHP = (
-    (r"composer[\s\S]{0,4000}" + _HOST + r"|(?:file could not be downloaded|curl error 6)[\s\S]{0,600}",
+    (r"composer[\s\S]{0,4000}?" + _HOST + r"|(?:file could not be downloaded|curl error 6)[\s\S]{0,600}",
      "composer cannot reach its registry", "composer_offline"),
     (r"requires php (?P<want>[^\n]{1,40}?) but your php version \((?P<have>[\d.]+)\)",
      "it asks for PHP {want}, Debian has {have}", "stop"),
