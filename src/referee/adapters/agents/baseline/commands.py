@@ -94,6 +94,7 @@ def read_command(  # noqa: C901 — one question after the other
     """Say what a line is for. ``own``: the names under which the subject is installed."""
     line = re.sub(r"^sudo (-\w+ )*", "", re.sub(r"\s+#\s.*$", "", line)).strip()
     line = re.sub(r"(?:\.{0,2}/)?(?:path/to|path|some)/(?:\w+/)*(?=[\w-]+\.\w{1,5}\b)", "", line)
+    line = re.sub(r"\bmkdir (?=[\w./])", "mkdir -p ", line)  # our own install may have made it before
     words = words_of(line)
     made = Command(line, "skip", order, title)
     while words and (words[0] == "env" or re.fullmatch(r"[A-Za-z_]\w*=.*", words[0])):

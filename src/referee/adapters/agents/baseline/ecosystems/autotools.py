@@ -21,7 +21,7 @@ def plan(shop: Workshop) -> Plan | None:
     ready = (project / "configure").is_file()
     if not ready and source is None:
         return None
-    made = () if ready else (_generate(project, script),)
+    made = () if ready else (_generate(script),)
     said = look.text(source) if source else ""
     automade = (project / "Makefile.am").is_file()
     return Plan(
@@ -36,11 +36,11 @@ def plan(shop: Workshop) -> Plan | None:
     )
 
 
-def _generate(project: Path, script: Path | None) -> str:
+def _generate(script: Path | None) -> str:
     """The project's own script where it only generates, else ``autoreconf``."""
     if script is not None and "git " not in look.text(script) and "submodule" not in look.text(script):
         return f"{'bash' if 'bash' in look.text(script)[:30] else 'sh'} ./{script.name}"
-    return f"mkdir -p m4 && autoreconf -fi{'v' if project else ''}"
+    return "mkdir -p m4 && autoreconf -fiv"
 
 
 def _tools(said: str, project: Path) -> tuple[Tool, ...]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from . import dockerfile_syntax as syntax
 from . import look
 from .dockerfile_syntax import Instruction, Stage
-from .go import NEWER
 from .java import JDK
 from .php import COMPOSER, PHP
 from .plan import Plan, Server, Tool
@@ -122,8 +121,6 @@ class Carried:
                 shop.paths += [entry for entry in value.split(":") if entry not in known]
             else:
                 shop.env[name] = value
-        if any(tool.startswith("/usr/local/go") for tool in shop.paths):
-            shop.paths.append(f"{NEWER}/go/bin")
 
     def paths(self) -> tuple[str, ...]:
         """The path that the health check asks for, then the root."""
