@@ -66,7 +66,7 @@ def carry_out(shop: Workshop, plan: Plan) -> None:
     place_payload(shop)
     quickstart = Quickstart(shop, plan, document)
     follow_readme(shop, plan, quickstart)
-    if not good_enough(quickstart):
+    if not good_enough(quickstart) and not quickstart.tried.broken:
         fall_back(shop, plan, quickstart)
     conclude(shop, quickstart)
 

@@ -40,6 +40,8 @@ class Tried:
     servers: int = 0
     others: list[str] = field(default_factory=list)
     crashed: bool = False
+    #: The software itself failed at as many documented statements as worked, or more.
+    broken: bool = False
 
 
 @dataclass
@@ -202,6 +204,7 @@ class Examples:
         """Mark what failed as skipped; True when it must be tried again (the interpreter died on an example)."""
         again = False
         tried = Tried()
+        inside = 0
         for snippet in listed:
             if snippet.get("drop"):
                 continue
@@ -223,7 +226,10 @@ class Examples:
                 if failure.get("ports"):
                     snippet["serves"] = True
                 elif failure["kind"] not in _INCOMPLETE:
+                    inside += bool(failure.get("inside"))
                     tried.failed.append(f"{failure['text'][:160]}")
+        used = sum(len(seen.get("used") or []) for seen in trial.values())
+        tried.broken = inside > 0 and inside >= used
         tried.uses = any(seen.get("used") or seen.get("answered") for seen in trial.values())
         tried.commands, tried.crashed, tried.others = self.tried.commands, self.tried.crashed, self.tried.others
         self.tried = tried
