@@ -120,6 +120,7 @@ def good_enough(quickstart: Quickstart) -> bool:
     return (
         bool(quickstart.steps)
         and not tried.crashed
+        and not tried.broken
         and ((tried.uses and tried.statements > 0) or tried.commands > 0 or tried.servers > 0 or bool(tried.others))
     )
 
