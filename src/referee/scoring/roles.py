@@ -81,6 +81,7 @@ _LISTERS = {
 }
 _ASKS_ANYWHERE = {"--version", "--help", "-version", "--usage"}
 _ASKS_ALONE = {*_ASKS_ANYWHERE, "-V", "-v", "-h", "-?", "version", "help", "/?", "-help"}
+_NODE_PRINTS = {"-p", "-pe", "--print"}
 _ZERO = {"0", "00"}
 _ONE_LINERS = {"perl", "ruby", "php", "lua", "luajit", "raku"}
 _FIXED = {
@@ -156,7 +157,8 @@ def _python(words: tuple[str, ...], stdin: str | None) -> str:
 def _node(words: tuple[str, ...]) -> str:
     for flag in ("-e", "-p", "-pe", "--eval", "--print", "eval"):
         if flag in words[:-1]:
-            return node_role(words[words.index(flag) + 1])
+            code = words[words.index(flag) + 1]
+            return node_role(f"console.log({code})" if flag in _NODE_PRINTS else code)
     return "works"
 
 
@@ -168,8 +170,14 @@ def _tool(name: str, words: tuple[str, ...]) -> str:
         return "probes"
     if name in {"pip", "npm"} and not action:
         return "asks"
-    if name == "curl" and ("-I" in words or "--head" in words):
-        return "probes"
+    if name == "curl":
+        return _curl(words)
     if name in {"nc", "ncat", "netcat"} and any(word.startswith("-") and "z" in word for word in words[1:]):
         return "probes"
     return "works"
+
+
+def _curl(words: tuple[str, ...]) -> str:
+    if any(word.lower().startswith("file:") for word in words):
+        return "shows"
+    return "probes" if "-I" in words or "--head" in words else "works"

@@ -12,6 +12,9 @@ import warnings
 _SAYING = {"print", "exit", "quit", "str", "repr", "len", "sys.exit", "sys.stdout.write", "os._exit"}
 _VERSION_CALLS = {"version", "metadata.version", "importlib.metadata.version", "pkg_resources.get_distribution"}
 _VERSION_NAMES = {"__version__", "VERSION", "version", "__file__", "__name__", "__doc__", "__path__"}
+#: Calls that only bring up what stands in a file, by name and by method.
+_OPENING = {"open", "Path", "pathlib.Path"}
+_READING = {"read", "readline", "readlines", "read_text", "read_bytes", "strip", "decode"}
 _MOCKS = {"mock", "unittest.mock", "responses", "moto", "fakeredis", "mongomock", "httpretty", "requests_mock", "vcr"}
 _HARMLESS = (
     ast.Module,
@@ -49,30 +52,38 @@ _NODE_VERSION = re.compile(
 
 
 def python_role(code: str) -> str:
-    """``says`` (constants, imports), ``asks`` (a version), ``hides`` (swallows its own failure) or ``works``."""
+    """What Python code is worth.
+
+    ``says`` (constants, imports), ``shows`` (what a file holds), ``asks`` (a version), ``hides`` (swallows its own
+    failure) or ``works``.
+    """
     tree = _parse(code)
     if tree is None:
         return "works"
     if any(isinstance(node, ast.Try) and _swallows(node) for node in ast.walk(tree)):
         return "hides"
     kinds = {_kind(node) for node in ast.walk(tree)}
-    if "works" in kinds:
-        return "works"
-    return "asks" if "asks" in kinds else "says"
+    return next((role for role in ("works", "asks", "shows") if role in kinds), "says")
 
 
 def _kind(node: ast.AST) -> str:
     if isinstance(node, ast.Call):
-        name = _dotted(node.func)
-        if name in {"exec", "eval", "compile"} and node.args and isinstance(node.args[0], ast.Constant):
-            return python_role(str(node.args[0].value))
-        return "asks" if name in _VERSION_CALLS else "says" if name in _SAYING else "works"
+        return _kind_of_call(node)
     if isinstance(node, ast.Attribute):
-        name = _dotted(node)
         if node.attr in _VERSION_NAMES:
             return "asks"
-        return "says" if name in _SAYING | {"sys.stdout", "importlib.metadata"} else "works"
+        known = node.attr in _READING or _dotted(node) in _SAYING | _OPENING | {"sys.stdout", "importlib.metadata"}
+        return "says" if known else "works"
     return "says" if isinstance(node, _HARMLESS) else "works"
+
+
+def _kind_of_call(node: ast.Call) -> str:
+    name = _dotted(node.func)
+    if name in {"exec", "eval", "compile"} and node.args and isinstance(node.args[0], ast.Constant):
+        return python_role(str(node.args[0].value))
+    if name in _OPENING or (isinstance(node.func, ast.Attribute) and node.func.attr in _READING):
+        return "shows"
+    return "asks" if name in _VERSION_CALLS else "says" if name in _SAYING else "works"
 
 
 def python_mocks(code: str) -> bool:
