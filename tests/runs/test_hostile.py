@@ -48,7 +48,7 @@ def test_what_the_agent_left_running_is_dead_before_anything_is_judged(measure: 
     check = "a=$(wc -l < /work/alive); sleep 2; b=$(wc -l < /work/alive); test $a -gt 3 -a $a = $b && expr $b - $a + 7"
     claim = {**GOOD_REPORT, "verified_how": {"command": check, "returned": "7"}}
     run = measure(leaves_report(claim, before=daemon))
-    assert run.attempt["corroboration"] == "corroborated", run.attempt
+    assert run.attempt["rerun"]["exit_status"] == 0, "nothing was written in two seconds after the agent's end"
     assert run.attempt["quiet"]["confirmed"] is True
     assert run.attempt["quiet"]["survivors_ended"] >= 1
     assert not containers(run.workspace)
