@@ -154,11 +154,11 @@ def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
     ]
     for line in [*plan.invocations, *(f"{program} {{}}{ext}" for program, ext in named[:6])]:
         quickstart.fresh()
-        before = list(quickstart.steps)
+        before = list(quickstart.steps), list(quickstart.given)
         _give_inputs(quickstart, line)
         if _follows(shop, quickstart, line):
             return True
-        quickstart.steps = before
+        quickstart.steps, quickstart.given = before
     return False
 
 
