@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_INTERRUPTED, EXIT_USAGE
+from referee.adapters.catalog.workspace import Config, Workspace
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_INTERRUPTED, EXIT_NOTHING_MATCHED, EXIT_USAGE, ConfigError
 
 REFEREE = (sys.executable, "-m", "referee.cli.app")
 
@@ -55,3 +56,22 @@ def test_a_wrong_option_is_a_usage_error(tmp_path: Path) -> None:
     done = subprocess.run([*REFEREE, "board", "--nope"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == EXIT_USAGE
     assert (done.stdout, "--nope" in done.stderr) == ("", True)
+
+
+def test_a_misspelt_subject_makes_no_workspace(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*REFEREE, "bringup", "run", "segnoo"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == EXIT_NOTHING_MATCHED
+    assert "segnoo" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_ca_bundle_names_where_it_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    with pytest.raises(ConfigError) as caught:
+        Workspace(tmp_path, Config()).ca_bundle()
+    assert "SSL_CERT_FILE" in caught.value.todo
+    with pytest.raises(ConfigError) as caught:
+        Workspace(tmp_path, Config(ca_bundle="ours.pem")).ca_bundle()
+    assert "ca_bundle in referee.toml" in caught.value.todo

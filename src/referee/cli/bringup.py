@@ -118,8 +118,8 @@ def measure(
 
     ``agents``: the agent that is measured, and the stronger one that stands ready, if any.
     """
-    make_workspace(stores)
     subject = resolve_subject(spec, stores, progress)
+    make_workspace(stores)
     check_host_disk(stores.workspace)
     chosen = choose_sandbox(stores.workspace, sandbox_choice, display=subject.content.display)
     for sentence in recover(stores.records, stores.evidence, stores.workspace.spool, chosen):

@@ -18,6 +18,7 @@ from referee.adapters.catalog.subjects import SCHEMA, Subject, find_subject, lis
 from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
+from referee.cli.options import JsonOption, WorkspaceOption
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, DigestMismatch, RefereeError, UsageError
 from referee.protocols import Placement
 
@@ -27,9 +28,6 @@ _PYPI_SPEC = re.compile(r"pypi:(?P<name>[^=@\s]+)(?:==(?P<version>\S+))?")
 _NPM_SPEC = re.compile(r"npm:(?P<name>@?[^@\s]+)(?:@(?P<version>\S+))?")
 _URL_SPEC = re.compile(r"(?P<url>(?:https|http|ssh|git|file)://[^\s#]+)(?:#(?P<commit>[0-9a-f]{40}))?")
 _AT_A_TIME = 4
-
-WorkspaceOption = Annotated[Path | None, typer.Option("--workspace", "-w", help="The workspace's directory.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
 def pin(

@@ -1,7 +1,8 @@
 """A workspace: the directory that holds one evaluator's configuration, records and evidence.
 
-Precedence of a setting: command line, then environment (``REFEREE_…``), then ``referee.toml``, then the default.
-What affects a score lives in the workspace, never in a user's home.
+Precedence of a setting: command line, then ``referee.toml``, then the default. The environment says only where the
+workspace is (``REFEREE_WORKSPACE``) and, where ``ca_bundle`` is not set, which certificates the host trusts
+(``SSL_CERT_FILE``). What affects a score lives in the workspace, never in a user's home.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ class Workspace:
             return None
         path = (self.root / named).resolve()
         if not path.is_file():
-            raise ConfigError(f"the CA bundle {named} does not exist", todo=f"correct ca_bundle in {CONFIG_NAME}")
+            where = f"ca_bundle in {CONFIG_NAME}" if self.config.ca_bundle else "SSL_CERT_FILE in the environment"
+            raise ConfigError(f"the CA bundle {named} does not exist", todo=f"correct {where}")
         return path
 
 
