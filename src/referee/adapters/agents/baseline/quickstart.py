@@ -18,6 +18,11 @@ from .terminal import say
 from .workshop import Workshop
 
 _MOST_PATHS = 5
+#: What a command prints that did not do its work, whatever its status.
+_HOLLOW = re.compile(
+    r"urlopen error|Name or service not known|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|"
+    r"Network is unreachable|Could not resolve host|Traceback \(most recent call last\)|Segmentation fault"
+)
 
 
 @dataclass
@@ -135,6 +140,9 @@ class Quickstart(Examples):
         if result.ports:
             if self.server(result.command, self.paths(""), port=result.ports[0], cwd=here):
                 self.tried.commands += 1
+            return
+        if _HOLLOW.search(result.output) and not result.ports:
+            self.tried.failed.append(f"`{command.line[:80]}` ended with status {result.code}, but it reports a failure")
             return
         if result.code is None and not result.waiting and self.shop.display and self._desktop(result.command, here):
             return
