@@ -207,6 +207,28 @@ def test_what_is_no_url_is_refused(url: str, tmp_path: Path) -> None:
         RepositorySource(tmp_path).fetch({"name": "x", "url": url, "commit": "a" * 40})
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["https://user:hush@host/x.git", "https://hush@host/x.git", "http://:hush@host/x", "ssh://git:hush@host/x.git"],
+)
+def test_credentials_in_a_url_are_refused_and_not_repeated(url: str, origin: Origin, tmp_path: Path) -> None:
+    source = RepositorySource(tmp_path)
+    pin = {"name": "x", "url": origin.bare.as_uri(), "commit": origin.commits[1]}
+    source.fetch(pin)
+    with pytest.raises(UsageError, match="holds a user name or password") as caught:
+        source.resolve(url)
+    assert "hush" not in caught.value.message + caught.value.todo
+    with pytest.raises(UsageError, match="holds a user name or password"):
+        source.fetch({**pin, "url": url})  # its commit is in the cache
+
+
+def test_the_user_of_an_ssh_url_is_no_secret(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        with pytest.raises(SourceUnreachable):
+            RepositorySource(tmp_path).resolve(f"ssh://git@127.0.0.1:{free.getsockname()[1]}/x.git")
+
+
 def test_a_cached_copy_that_changed_is_fetched_again(origin: Origin, tmp_path: Path) -> None:
     pin = {"name": "x", "url": origin.bare.as_uri(), "commit": origin.commits[1]}
     first = RepositorySource(tmp_path).fetch(pin)

@@ -41,9 +41,21 @@ def git(arguments: list[str], cwd: Path) -> Outcome:
 
 
 def checked_url(url: str) -> str:
-    """The URL as it is. Raises UsageError: it is none that a subject may be fetched from."""
+    """The URL as it is.
+
+    Raises:
+        UsageError: it is none that a subject may be fetched from, or it carries credentials. The URL of a subject stands
+            in its file, in records, in the mission and in the machine's ``.git/config``.
+    """
     if not _URL.fullmatch(url):
         raise UsageError(f"{url!r} is no https, http, ssh, git or file URL")
+    authority = url.partition("://")[2].partition("/")[0]
+    user, at, _ = authority.rpartition("@")
+    if at and (":" in user or not url.startswith("ssh:")):
+        raise UsageError(
+            "the URL holds a user name or password, which would stand in the records and in the machine",
+            todo="name the repository without credentials, or pin a local copy by its path",
+        )
     return url
 
 

@@ -77,6 +77,7 @@ class RepositorySource:
             (work / "subject").mkdir()
             git.fetch_commit(url, commit, work / "project")
 
+        git.checked_url(url)  # also where the commit is in the cache already
         return self._cache.find(commit) or self._cache.publish(commit, build)
 
     def _of_path(self, path: Path, sha256: str) -> Path:
