@@ -44,8 +44,8 @@ def checked_url(url: str) -> str:
     """The URL as it is.
 
     Raises:
-        UsageError: it is none that a subject may be fetched from, or it carries credentials. The URL of a subject stands
-            in its file, in records, in the mission and in the machine's ``.git/config``.
+        UsageError: it is none that a subject may be fetched from, or it carries credentials: it will stand in the
+            subject's file, in records, in the mission and in the machine's ``.git/config``.
     """
     if not _URL.fullmatch(url):
         raise UsageError(f"{url!r} is no https, http, ssh, git or file URL")
