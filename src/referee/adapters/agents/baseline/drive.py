@@ -249,6 +249,8 @@ def conclude(  # noqa: C901 — one question after the other
     tried = quickstart.tried
     if tried.failed:
         shop.draft.note(f"{len(tried.failed)} documented steps did not run, the first: {tried.failed[0]}")
+    if tried.broken and tried.failed:
+        shop.draft.met("broken", f"what the README shows fails inside the software: {tried.failed[0]}")
     if tried.crashed:
         shop.draft.met(
             "crash", "a native part of it crashed while an example ran", "the pinned version cannot be changed"

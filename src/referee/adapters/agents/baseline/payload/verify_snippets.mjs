@@ -192,8 +192,10 @@ const run = async (code) => {
 const supply = (error, given) => {
   const missing = /^(\w+) is not defined$/.exec(error.message || '')
   if (error.name === 'ReferenceError' && missing) return missing[1]
-  if (error.code === 'ENOENT' && error.path && !String(error.syscall).startsWith('spawn')) {
-    const name = path.relative(process.cwd(), path.resolve(error.path))
+  const told = /(?:missing|not found|no such file|(?:cannot|unable to|could not|failed to) open)[^\n]{0,60}?([\w-]+\.[a-z0-9]{2,5})\b/i.exec(error.message || '')
+  const wanted = error.code === 'ENOENT' && error.path && !String(error.syscall).startsWith('spawn') ? error.path : told && told[1]
+  if (wanted && !given.includes(wanted)) {
+    const name = path.relative(process.cwd(), path.resolve(wanted))
     const made = spawnSync('python3', ['-c', 'import sys;sys.path.insert(0,sys.argv[1]);import verify_samples as s;sys.exit(0 if s.make(sys.argv[2]) else 1)', here, name])
     if (made.status === 0) { given.push(name); return true }
   }

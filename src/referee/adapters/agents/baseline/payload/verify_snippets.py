@@ -35,6 +35,13 @@ _PLACEHOLDER = re.compile(
     r"<[\w ]*(?:your|path|replace|insert|token|key|name)[\w ]*>|['\"]/?path/to\b|['\"]YOUR[_ -]|['\"]your[-_ ]",
     re.IGNORECASE,
 )
+#: An error of a library's own that names a file it could not open.
+_TOLD = re.compile(
+    r"(?:missing|not found|no such file|does not exist|"
+    r"(?:cannot|can't|unable to|could not|failed to) (?:open|read|load))"
+    r"[^\n]{0,60}?([\w-]+\.[a-z0-9]{2,5})\b",
+    re.IGNORECASE,
+)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -131,8 +138,10 @@ class Reader:
         if isinstance(exc, NameError):
             found = re.search(r"name '(\w+)' is not defined", str(exc))
             return found is not None and self._name(found.group(1))
-        missing = getattr(exc, "filename", None)
-        if isinstance(exc, FileNotFoundError) and isinstance(missing, (str, bytes)):
+        missing = getattr(exc, "filename", None) if isinstance(exc, FileNotFoundError) else None
+        told = _TOLD.search(str(exc)) if missing is None else None
+        missing = told.group(1) if told else missing
+        if isinstance(missing, (str, bytes)):
             name = os.fsdecode(missing)
             here = os.getcwd() + os.sep
             name = name.removeprefix(here)
