@@ -37,6 +37,7 @@ class DockerMachine:
         self._keeper = keeper
         self._disk = disk
         self._facts = facts
+        self._used: dict[str, object] = {}
         self._stopped = False
         self._destroyed = False
         self._lock = threading.Lock()
@@ -124,8 +125,11 @@ class DockerMachine:
         """
         with self._lock:
             try:
-                before = self._tasks()
+                before = 0
                 if not self._stopped:
+                    used = _usage(self._client, self._container)
+                    before = _whole(used.get("processes"))
+                    self._used = self._used or used  # the agent's own time; a re-run counts anew
                     with contextlib.suppress(*ENGINE_ERRORS):  # it may have ended by itself
                         self._client.kill(self._container, signal="SIGKILL")
                     self._client.wait(self._container, timeout=60)
@@ -140,16 +144,6 @@ class DockerMachine:
             else f"the engine still reports the machine as {state.get('Status', 'running')}"
         )
         return QuietFacts(confirmed=dead, how=how, survivors_ended=max(0, before - AT_REST))
-
-    def _tasks(self) -> int:
-        """How many processes and threads the machine has, by its control group.
-
-        Not by a listing: under a fork bomb the host's ``ps`` takes minutes, and so long the bomb would live on.
-        """
-        try:
-            return int(_counters(self._client, self._container)["pids_stats"]["current"])
-        except (*ENGINE_ERRORS, KeyError, TypeError, ValueError):
-            return 0
 
     def _wake(self) -> None:
         with self._lock:
@@ -177,12 +171,10 @@ class DockerMachine:
 
     def facts(self) -> dict[str, object]:
         """Ids, fences in force, and what was used."""
-        used: dict[str, object] = {}
+        used = dict(self._used)
         with contextlib.suppress(*ENGINE_ERRORS, KeyError, TypeError):
             state = self._client.inspect_container(self._container)["State"]
             used["oom_killed"] = bool(state.get("OOMKilled"))
-            if state["Running"]:
-                used.update(_usage(self._client, self._container))
         if self._disk is not None and self._disk.size:
             used["disk_bytes"] = self._disk.size
         return {**self._facts, "used": used}
@@ -236,23 +228,28 @@ def remove(client: Any, container: str, *, tries: int = 20) -> bool:
     return True
 
 
-def _counters(client: Any, container: str) -> dict[str, Any]:
-    """The engine's counters of a container, as they stand now."""
-    url = client._url("/containers/{0}/stats", container)  # noqa: SLF001 — the SDK waits for two readings
-    answer: dict[str, Any] = client.get(url, params={"stream": "false", "one-shot": "true"}, timeout=5).json()
-    return answer
-
-
 def _usage(client: Any, container: str) -> dict[str, object]:
-    """Peak memory, CPU seconds and processes, from one reading of the engine's counters."""
-    answer = _counters(client, container)
-    memory = answer.get("memory_stats", {})
-    found = {
-        "memory_peak_bytes": memory.get("max_usage") or memory.get("usage"),
-        "cpu_seconds": answer.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0) / 1e9,
-        "processes": answer.get("pids_stats", {}).get("current"),
-    }
+    """Peak memory, CPU seconds and tasks (processes and threads), from one reading of the engine's counters.
+
+    Not from a listing: under a fork bomb the host's ``ps`` takes minutes, and so long the bomb would live on. Empty
+    where the engine does not tell.
+    """
+    url = client._url("/containers/{0}/stats", container)  # noqa: SLF001 — the SDK waits for two readings
+    try:
+        answer: dict[str, Any] = client.get(url, params={"stream": "false", "one-shot": "true"}, timeout=5).json()
+        memory = answer.get("memory_stats", {})
+        found = {
+            "memory_peak_bytes": memory.get("max_usage") or memory.get("usage"),
+            "cpu_seconds": answer.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0) / 1e9,
+            "processes": answer.get("pids_stats", {}).get("current"),
+        }
+    except (*ENGINE_ERRORS, AttributeError, TypeError, ValueError):
+        return {}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _only_file(response: Response, path: str, max_bytes: int) -> bytes:
