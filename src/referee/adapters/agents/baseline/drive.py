@@ -112,6 +112,7 @@ def follow_readme(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
     quickstart.serving.clear()
     if "shell" in plan.languages:
         quickstart.run_commands()
+    _connect(shop, plan, quickstart)
 
 
 def good_enough(quickstart: Quickstart) -> bool:
@@ -130,6 +131,18 @@ def fall_back(shop: Workshop, plan: Plan, quickstart: Quickstart) -> None:
     for attempt in (_serve, _test, _invoke, _source, _exercise):
         if shop.mission.left() > ENOUGH and attempt(shop, plan, quickstart):
             return
+
+
+def _connect(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
+    """An MCP server, as the configuration blocks of its README tell: a client connects and calls its tools."""
+    if not any('"mcpServers"' in typed.text or '"command"' in typed.text for typed in quickstart.typed):
+        return False
+    for program in plan.programs[:2]:
+        line = f"/usr/bin/python3 {shop.verify}/verify_mcp.py {program}"
+        quickstart.fresh()
+        if shop.work(line, cwd=quickstart.cwd, timeout=60, must=False).ok:
+            return quickstart.keep(line, "a client connected to it, listed its tools and got an answer")
+    return False
 
 
 def _serve(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:

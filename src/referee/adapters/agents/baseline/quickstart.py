@@ -157,7 +157,8 @@ class Quickstart(Examples):
         used = command.purpose == "own" or (
             repository and commands.verifies(result.command, frozenset(self.plan.programs))
         )
-        if used and not trivial(result.command):
+        shows = bool(result.output.strip()) or bool(self.made_files())  # silence shows nothing
+        if used and shows and not trivial(result.command):
             self.tried.commands += 1
         self.steps.append(step)
 
