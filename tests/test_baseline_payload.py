@@ -59,6 +59,15 @@ def test_a_missing_import_and_a_missing_sample_are_supplied(tmp_path: Path) -> N
     assert seen["1"]["used"] == [0, 1]
 
 
+def test_an_example_that_no_alarm_reaches_is_left_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERIFY_SNIPPET_SECONDS", "1")
+    text = "import ctypes, time\nctypes.CDLL(None).pause.restype\n"
+    text += "while True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass\n"
+    seen = trial(tmp_path, [snippet(1, text)], ["ctypes"])
+    assert seen["1"]["stuck"] is True
+    assert seen["1"]["failed"]["2"]["kind"] == "Blocked"
+
+
 def test_a_placeholder_and_an_unknown_name_are_left_out_with_their_kind(tmp_path: Path) -> None:
     seen = trial(tmp_path, [snippet(1, "import csv\ncsv.reader('<your file>')\ncsv.reader(nothing)\n")], ["csv"])
     assert {key: failure["kind"] for key, failure in seen["1"]["failed"].items()} == {

@@ -102,7 +102,7 @@ class Examples:
             return
         paths = [path for _, path in commands.local_paths(self.document.prose + "".join(t.text for t in self.typed))]
         self._modules(language, listed)
-        for _ in range(5):
+        for _ in range(8):
             trial = self._trial(language, listed, paths)
             if not self._judge(listed, trial) or self.shop.mission.left() < 30:  # noqa: PLR2004
                 break
@@ -209,6 +209,11 @@ class Examples:
             if snippet.get("drop"):
                 continue
             seen = trial.get(snippet["id"])
+            if seen and seen.get("stuck"):
+                stuck = [int(key) for key, failure in seen["failed"].items() if failure["kind"] == "Blocked"]
+                snippet["skip"] = sorted({*snippet.get("skip", []), *stuck})
+                again = True
+                continue
             if seen is None or not seen.get("done"):
                 again = again or seen is not None
                 snippet["drop"] = snippet["drop"] if snippet.get("drop") else seen is not None or not trial

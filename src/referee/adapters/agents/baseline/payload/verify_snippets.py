@@ -21,8 +21,10 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -96,6 +98,8 @@ class Reader:
         self.from_package: set[str] = set()
         #: Names to whose attributes the statement at hand assigns: any object will do.
         self.targets: set[str] = set()
+        #: Keeps what is known so far when the interpreter must be left.
+        self.rescue: Callable[[], None] = lambda: None
 
     def uses(self, node: ast.stmt) -> bool:
         """Whether a statement that ran worked with the package: not an import alone, not a definition alone."""
@@ -309,13 +313,24 @@ class _Tee(io.TextIOBase):
 
 def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tuple[Any, bool]:
     """Run one step under the clock, supplying what is taken for granted; (value, failed)."""
+
+    def stuck() -> None:  # native code (a window's main loop) that no alarm reaches
+        trial["failed"][str(number)] = {"kind": "Blocked", "text": f"still running after {SECONDS} s"}
+        trial["stuck"] = True
+        reader.rescue()
+        os._exit(70)
+
     for _ in range(6):
+        watch = threading.Timer(SECONDS + 5, stuck)
+        watch.daemon = True
         try:
             signal.alarm(SECONDS)
+            watch.start()
             try:
                 return step(), False
             finally:
                 signal.alarm(0)
+                watch.cancel()
         except Blocked as exc:
             trial["failed"][str(number)] = {"kind": "Blocked", "text": str(exc), "ports": exc.ports}
             trial["blocked"] = True
@@ -395,6 +410,7 @@ def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: 
         reader.quiet = bool(serve) or bool(snippet.get("quiet"))
         trial: dict[str, Any] = {"ran": [], "failed": {}, "matched": [], "differs": [], "samples": [], "used": []}
         trials[snippet["id"]] = trial
+        reader.rescue = (lambda: _save(trial_file, trials)) if trial_file else (lambda: None)
         if trial_file:  # a crash of the interpreter leaves this behind
             _save(trial_file, trials)
         if not serve:
