@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +27,15 @@ def test_a_reader_that_has_gone_is_no_finding(tmp_path: Path, arguments: tuple[s
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "")
+
+
+def test_a_list_that_goes_to_a_file_has_a_line_for_each_subject(tmp_path: Path) -> None:
+    def lines(*options: str) -> list[str]:
+        done = subprocess.run([*REFEREE, "subject", "list", *options], cwd=tmp_path, capture_output=True, check=True)
+        return done.stdout.decode().splitlines()
+
+    names = [subject["name"] for subject in json.loads("\n".join(lines("--json")))["subjects"]]
+    assert [line.split()[0] for line in lines()] == ["name", *names]
 
 
 def test_a_full_disk_under_stdout_is_said_in_a_sentence(tmp_path: Path) -> None:

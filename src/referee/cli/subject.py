@@ -12,13 +12,13 @@ from typing import Annotated
 import tomlkit
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from referee.adapters.catalog.subjects import SCHEMA, Subject, find_subject, list_subjects, parse_subject
 from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
 from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.terminal import columns, out
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, DigestMismatch, RefereeError, UsageError
 from referee.protocols import Placement
 
@@ -163,10 +163,10 @@ def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
     if as_json:
         _print_json({"schema": "referee.subjects/1", "subjects": [describe(subject) for subject in subjects]})
         return
-    table = Table("name", "kind", "licence", "what it stands for", box=None)
+    table = columns("name", "kind", "licence", "what it stands for")
     for subject in subjects:
         table.add_row(subject.name, subject.kind, subject.content.facts.licence or "not known", subject.content.summary)
-    Console().print(table)
+    out().print(table)
 
 
 @app.command()

@@ -88,9 +88,14 @@ def parse_report(data: bytes) -> Report:
         raise ReportRejected(f"the report has {len(data)} bytes, more than {MAX_REPORT_BYTES}")
     try:
         value = strict_loads(data)
-        canonical_bytes(value)
     except UsageError as exc:
         raise ReportRejected(f"the report is {exc.message}") from exc
+    try:
+        canonical_bytes(value)
+    except UsageError as exc:
+        raise ReportRejected(
+            "the report holds half a character (a lone surrogate) or a number beyond all bounds"
+        ) from exc
     if not isinstance(value, dict):
         raise ReportRejected(f"the report must be a JSON object, not {_kind(value)}")
     try:
