@@ -13,6 +13,7 @@ from referee.core.failure import Cause
 from referee.core.records import AttemptEnded, AttemptPlanned, EvidenceRef, Lock
 from referee.core.timing import Header
 from referee.errors import Finding
+from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.verify import verify
 from tests.test_verify import MISSION, RAW, Shop, attempt, lock, open_shop, report
 
@@ -22,12 +23,19 @@ HEAD = Header(120, 32, 1_790_000_000_000_000, "xterm").line()
 
 def forge(shop: Shop, true: AttemptEnded, *, locked: Lock | None = None, **changed: Any) -> None:
     """A run of its own whose records and manifest are consistent among themselves."""
-    refs: tuple[EvidenceRef, ...] = changed.get("evidence", true.evidence)
+    planned = AttemptPlanned(run=RUN, at="2026-11-30T00:00:00.000Z", lock=locked or lock())
+    said = true.model_copy(update={"run": RUN, **changed})
+    given: tuple[EvidenceRef, ...] = changed.get("evidence", true.evidence)
+    refs = (
+        *(one for one in given if one.name not in {"lock.json", "facts.json"}),
+        shop.evidence.keep("lock.json", lock_bytes(planned)),
+        shop.evidence.keep("facts.json", facts_bytes(said)),
+    )
     files = sorted(({"bytes": one.bytes, "digest": one.digest, "name": one.name} for one in refs), key=_name)
     manifest = canonical_bytes({"schema": "referee.evidence/1", "run": RUN, "files": files})
     digest = shop.evidence.keep("manifest.json", manifest).digest
-    shop.records.append(AttemptPlanned(run=RUN, at="2026-11-30T00:00:00.000Z", lock=locked or lock()))
-    shop.records.append(true.model_copy(update={"run": RUN, "evidence_digest": digest, **changed}))
+    shop.records.append(planned)
+    shop.records.append(said.model_copy(update={"evidence": refs, "evidence_digest": digest}))
 
 
 def _name(file: dict[str, Any]) -> str:
@@ -123,3 +131,34 @@ def test_a_record_file_that_was_taken_away_leaves_a_number_missing(shop: Shop, t
     forge(shop, true, locked=lock().model_copy(update={"index": 3}))
     assert "attempt 2 at segno by baseline is not in the records, though attempt 3 is" in said_by(shop)
     assert verify(shop.records, shop.evidence, shop.scores, [RUN]).runs == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rerun": None},
+        {"quiet": None},
+        {"detail": "another sentence"},
+        {"cause": Cause.HARNESS_DIED},
+        {"spent_usd": 2.5},
+    ],
+    ids=["rerun", "quiet", "detail", "cause", "spent"],
+)
+def test_a_last_line_that_was_changed_alone_is_named(tmp_path: Path, changed: dict[str, Any]) -> None:
+    shop = open_shop(tmp_path / "w")
+    true = attempt(shop, RUN, report_bytes=report())
+    shop.records.close()
+    shop.scores.mkdir(exist_ok=True)
+    (file,) = (shop.root / "records").glob("*.jsonl")
+    first, last = file.read_bytes().splitlines(keepends=True)
+    line = json.loads(last)
+    line["body"] |= json.loads(true.model_copy(update=changed).model_dump_json())
+    file.write_bytes(first + canonical_bytes(line) + b"\n")
+    assert "what was sealed as facts.json" in said_by(open_shop(shop.root))
+
+
+def test_a_lock_that_was_changed_alone_is_named(shop: Shop, true: AttemptEnded) -> None:
+    other = lock().model_copy(update={"harness_version": "9.9.9"})
+    shop.records.append(AttemptPlanned(run="r-other", at="2026-11-30T00:00:00.000Z", lock=other))
+    shop.records.append(true.model_copy(update={"run": "r-other"}))
+    assert "r-other" in said_by(shop)

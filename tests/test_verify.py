@@ -32,7 +32,7 @@ from referee.core.timing import Header
 from referee.core.transcript import transcript
 from referee.errors import CouldNotVerify, Finding, NothingMatched
 from referee.runner.rejudge import judge_run, rejudge_all
-from referee.runner.seal import seal
+from referee.runner.seal import facts_bytes, lock_bytes, seal
 from referee.runner.verify import verify
 from referee.scoring.gather import gather
 from tests.test_store_records import LOCK
@@ -104,9 +104,9 @@ def attempt(
     if report_bytes is not None:
         (spool / "report.json").write_bytes(report_bytes)
         (spool / "rerun.txt").write_bytes(printed)
-    shop.records.append(AttemptPlanned(run=run, at="2026-11-30T00:00:00.000Z", lock=lock()))
-    refs, digest = seal(run, spool, shop.evidence)
-    shutil.rmtree(spool)
+    planned = AttemptPlanned(run=run, at="2026-11-30T00:00:00.000Z", lock=lock())
+    shop.records.append(planned)
+    (spool / "lock.json").write_bytes(lock_bytes(planned))
     rerun = RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=0.4, output="rerun.txt")
     values: dict[str, Any] = {
         "cause": None,
@@ -118,11 +118,18 @@ def attempt(
         "spent_usd": 0.0,
         "phases": {},
         "machine": {},
-        "evidence": refs,
-        "evidence_digest": digest,
+        "evidence": (),
+        "evidence_digest": "",
         **fields,
     }
     ended = AttemptEnded(run=run, at="2026-11-30T00:01:00.000Z", **values)
+    (spool / "facts.json").write_bytes(facts_bytes(ended))
+    refs, digest = seal(run, spool, shop.evidence)
+    shutil.rmtree(spool)
+    sealed = {"evidence": refs, "evidence_digest": digest} | {
+        name: fields[name] for name in ("evidence", "evidence_digest") if name in fields
+    }
+    ended = ended.model_copy(update=sealed)
     shop.records.append(ended)
     return ended
 
@@ -226,7 +233,13 @@ def test_each_change_is_named(shop: Shop, said: str, change: Callable[[Shop], ob
 
 def _rewritten(shop: Shop, ended: AttemptEnded, **changed: Any) -> None:
     """A forger with write access: new records and a new manifest, consistent among themselves."""
-    refs = changed.get("evidence", ended.evidence)
+    planned = AttemptPlanned(run="r-forged", at="2026-11-30T00:00:00.000Z", lock=lock())
+    forged = ended.model_copy(update={"run": "r-forged", **changed})
+    refs = (
+        *(ref for ref in forged.evidence if ref.name not in {"lock.json", "facts.json"}),
+        shop.evidence.keep("lock.json", lock_bytes(planned)),
+        shop.evidence.keep("facts.json", facts_bytes(forged)),
+    )
     files = [{"bytes": ref.bytes, "digest": ref.digest, "name": ref.name} for ref in refs]
     manifest = {
         "schema": "referee.evidence/1",
@@ -234,9 +247,9 @@ def _rewritten(shop: Shop, ended: AttemptEnded, **changed: Any) -> None:
         "files": sorted(files, key=lambda one: str(one["name"])),
     }
     digest = shop.evidence.keep("manifest.json", canonical_bytes(manifest)).digest
-    forged = ended.model_copy(update={"run": "r-forged", "evidence_digest": digest, **changed})
-    shop.records.append(AttemptPlanned(run="r-forged", at="2026-11-30T00:00:00.000Z", lock=lock()))
-    shop.records.append(forged)
+    digest = str(changed.get("evidence_digest", digest))
+    shop.records.append(planned)
+    shop.records.append(forged.model_copy(update={"evidence": refs, "evidence_digest": digest}))
 
 
 def _with(ended: AttemptEnded, ref: EvidenceRef) -> tuple[EvidenceRef, ...]:

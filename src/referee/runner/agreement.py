@@ -1,7 +1,7 @@
 """What a record says of its run must be what its evidence shows: the part of ``verify`` that reads one by the other.
 
-A forger can chain a changed record anew. What only the record says (how the command ended when it was run again, that
-the process tree was dead) cannot be told from evidence; all that the evidence tells too is compared here.
+A forger can chain a changed record anew. So what a record says is sealed as evidence too (``lock.json``,
+``facts.json``), under the digest that results quote; and what other evidence tells as well is compared here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from referee.core.timing import Coverage, Playback
 from referee.errors import Finding
 from referee.protocols import Evidence
 from referee.runner.rejudge import read_named
+from referee.runner.seal import facts_bytes, lock_bytes
 from referee.scoring.gather import RunRecords
 
 #: How a recording says that something else than the command's own end or the time limit ended it.
@@ -30,8 +31,13 @@ def check_agreement(planned: AttemptPlanned, end: AttemptEnded | AttemptFound, e
         Finding: the first thing that the record says and the evidence does not show.
     """
     _environment(planned)
-    if isinstance(end, AttemptFound):
-        return
+    if isinstance(end, AttemptEnded):
+        _told_by_other_evidence(planned, end, evidence)
+        _same(planned.run, "facts.json", facts_bytes(end), end, evidence)
+    _same(planned.run, "lock.json", lock_bytes(planned), end, evidence)
+
+
+def _told_by_other_evidence(planned: AttemptPlanned, end: AttemptEnded, evidence: Evidence) -> None:
     if end.cause in {None, Cause.DEADLINE}:
         _files_of_a_measurement(planned, end)
     _budget(planned, end, evidence)
@@ -40,6 +46,18 @@ def check_agreement(planned: AttemptPlanned, end: AttemptEnded | AttemptFound, e
         coverage = _coverage(planned.run, refs, evidence)
         _recording(planned.run, end.recording, coverage)
         _cause(planned.run, end.cause, coverage)
+
+
+def _same(run: str, name: str, told: bytes, end: AttemptEnded | AttemptFound, evidence: Evidence) -> None:
+    """The record says, to the byte, what was sealed with the evidence under the digest that results quote."""
+    sealed = read_named(evidence, end.evidence, name)
+    if sealed is None and isinstance(end, AttemptFound):
+        return  # the harness died before it was written
+    if sealed != told:
+        raise Finding(
+            f"run {run}: its record does not say what was sealed as {name} with its evidence",
+            todo="compare both with a copy kept elsewhere: one of them was changed",
+        )
 
 
 def check_numbers(runs: Iterable[RunRecords]) -> None:

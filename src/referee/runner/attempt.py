@@ -34,7 +34,7 @@ from referee.protocols import PROJECT, REPORT, WORK, Evidence, Machine, MachineS
 from referee.runner.journal import Journal
 from referee.runner.place import work_tar
 from referee.runner.plan import Plan, new_run_id
-from referee.runner.seal import seal
+from referee.runner.seal import facts_bytes, lock_bytes, seal
 
 #: The re-run of the reported command gets at most this many seconds.
 RERUN_SECONDS = 600.0
@@ -118,7 +118,9 @@ def run_attempt(
     (directory / "subject.toml").write_bytes(plan.subject.file_bytes)
     if plan.packages is not None:
         (directory / "packages.json").write_bytes(plan.packages)
-    bench.records.append(AttemptPlanned(run=run, at=now(), lock=plan.lock(index)))
+    planned = AttemptPlanned(run=run, at=now(), lock=plan.lock(index))
+    (directory / "lock.json").write_bytes(lock_bytes(planned))
+    bench.records.append(planned)
     seen = _Seen()
     try:
         _observe(plan, run, directory, bench, seen, journal, on_output)
@@ -268,24 +270,24 @@ def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Jou
     with journal.phase("seal"):
         _derive(directory, seen)
     phases = journal.close()
-    evidence, digest = seal(run, directory, bench.evidence)
-    bench.records.append(
-        AttemptEnded(
-            run=run,
-            at=now(),
-            cause=seen.cause,
-            detail=seen.detail,
-            evidence=evidence,
-            evidence_digest=digest,
-            recording=seen.recorded.facts() if seen.recorded is not None else _lost(directory),
-            quiet=seen.quiet,
-            report_rejected=seen.report_rejected,
-            rerun=seen.rerun,
-            spent_usd=0.0,
-            phases=phases,
-            machine=seen.machine or {},
-        )
+    ended = AttemptEnded(
+        run=run,
+        at=now(),
+        cause=seen.cause,
+        detail=seen.detail,
+        evidence=(),
+        evidence_digest="",
+        recording=seen.recorded.facts() if seen.recorded is not None else _lost(directory),
+        quiet=seen.quiet,
+        report_rejected=seen.report_rejected,
+        rerun=seen.rerun,
+        spent_usd=0.0,
+        phases=phases,
+        machine=seen.machine or {},
     )
+    (directory / "facts.json").write_bytes(facts_bytes(ended))
+    evidence, digest = seal(run, directory, bench.evidence)
+    bench.records.append(ended.model_copy(update={"at": now(), "evidence": evidence, "evidence_digest": digest}))
     journal.sweep()
 
 

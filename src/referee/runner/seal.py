@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from referee.core.canonical import canonical_bytes
-from referee.core.records import EvidenceRef
+from referee.core.records import AttemptEnded, AttemptPlanned, EvidenceRef
 from referee.protocols import Evidence
 
 #: The files that an attempt may leave, in the order in which a reader wants them.
@@ -20,7 +20,24 @@ NAMES = (
     "mission.json",
     "subject.toml",
     "packages.json",
+    "lock.json",
+    "facts.json",
 )
+
+
+#: What of a record is not kept as ``facts.json``: what only exists once the evidence is sealed.
+_AFTER_SEALING = {"kind", "at", "evidence", "evidence_digest"}
+
+
+def lock_bytes(planned: AttemptPlanned) -> bytes:
+    """``lock.json``: the lock as evidence, so that the digest that results quote covers it."""
+    return canonical_bytes({"schema": "referee.lock/1", "run": planned.run, **planned.lock.model_dump(mode="json")})
+
+
+def facts_bytes(ended: AttemptEnded) -> bytes:
+    """``facts.json``: what the record says was observed, as evidence, so that the digest covers it too."""
+    facts = ended.model_dump(mode="json", exclude=_AFTER_SEALING)
+    return canonical_bytes({"schema": "referee.facts/1", **facts})
 
 
 def seal(run: str, directory: Path, evidence: Evidence) -> tuple[tuple[EvidenceRef, ...], str]:

@@ -147,7 +147,8 @@ def _run(found: RunRecords, evidence: Evidence, scores: Path, done: Verified) ->
         if kept.read_bytes() != score_bytes(judgement):
             raise Finding(
                 f"run {run}: the score in {kept} is not what records and evidence give",
-                todo=f"delete {kept}: it is derived and will be written again",
+                todo="records, evidence or this score were changed after judging: compare them with a copy kept "
+                "elsewhere before you delete the score to have it computed again",
             )
         done.scores_compared += 1
 
