@@ -75,7 +75,7 @@ def run(
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Measure SUBJECT. The exit code tells the verdict: 0 runs (also with mocks), 4 could not verify."""
     if until_verdict and runs != 1:
@@ -133,7 +133,11 @@ def measure(
         plan = by_tier[tier]
         index = next_index(stores.records.read(), subject=subject.name, agent=plan.agent.name)
         progress.say(f"attempt {index} of {subject.name} by {plan.agent.name}")
-        run_id = run_attempt(plan, index, bench, tell=progress.tell, on_output=progress.output)
+        try:
+            run_id = run_attempt(plan, index, bench, tell=progress.tell, on_output=progress.output)
+        except KeyboardInterrupt:
+            progress.say("  interrupted: the attempt is recorded as invalid, its evidence so far is kept")
+            raise
         judgement = judge_run(run_id, stores.records, stores.evidence, stores.workspace.scores)
         progress.say(f"  {run_id}: {judgement.sentence()}")
         return judgement
@@ -146,12 +150,19 @@ def measure(
 def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:
     """A subject by name or file; a registry name, a URL or a path is pinned on the spot, into the workspace.
 
+    A subject's name stands before a path of the same name: write ``./NAME`` for the path.
+
     Raises:
         NothingMatched: no subject has that name.
         RefereeError: it cannot be read or pinned.
     """
+    if spec.startswith(("./", "../", "/", "~")) and not Path(spec).expanduser().exists():
+        raise NothingMatched(f"there is no file or directory {spec}")
     if not _is_spec(spec):
-        return find_subject(spec, stores.workspace.root)
+        is_path = Path(spec).exists() and not spec.endswith(".toml")
+        known = _named(spec, stores) if is_path else find_subject(spec, stores.workspace.root)
+        if known is not None:
+            return known
     subject = _pinned(spec, stores)
     if not subject.file.exists():
         subject.file.parent.mkdir(parents=True, exist_ok=True)
@@ -256,7 +267,10 @@ def _announce(plan: Plan, progress: Progress) -> None:
     progress.say(f"{plan.subject.ref.name}: {plan.subject.ref.pin}")
     progress.say(f"machine: {environment.sandbox}, {environment.engine}, {environment.image}")
     if not environment.security_boundary:
-        progress.say("note: this sandbox is no security boundary; its runs are never publishable")
+        progress.warn(
+            "note: no Docker Engine is used: the project's code runs on this host's own root, behind NO security "
+            "boundary; these runs are never publishable"
+        )
     progress.say(f"budget: {plan.budget.seconds} s, tier {plan.budget.tier}: {plan.budget.why}")
 
 

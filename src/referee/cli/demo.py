@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -41,5 +42,5 @@ def demo(
         code = max(code, exit_code(document))
     index = build_site(stores)
     out.print(f"\npages: {index}", markup=False, highlight=False, soft_wrap=True)
-    out.print("check every number yourself: referee verify", highlight=False)
+    out.print(f"check every number yourself: {sys.argv[0]} verify", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(code)

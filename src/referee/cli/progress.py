@@ -27,6 +27,10 @@ _PHASES = {
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f]")
 
 
+_LIVE_SECONDS = 0.2
+_PLAIN_SECONDS = 30.0
+
+
 class Progress:
     """Shows phases and, on a terminal, the session's latest line."""
 
@@ -35,7 +39,8 @@ class Progress:
         self._quiet = quiet
         self._status: Status | None = None
         self._phase = ""
-        self._shown = 0.0
+        self._began = self._shown = time.monotonic()
+        self._bytes = 0
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not self._quiet:
@@ -54,20 +59,34 @@ class Progress:
         if not self._quiet:
             self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
 
+    def warn(self, sentence: str) -> None:
+        """One line that stays, also where progress is not wanted."""
+        self._console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
     def tell(self, phase: str) -> None:
         """A phase begins."""
         self._phase = _PHASES.get(phase, phase)
+        self._began = self._shown = time.monotonic()
+        self._bytes = 0
         if self._status is not None:
             self._status.update(self._phase)
         else:
             self.say(f"  {self._phase}")
 
     def output(self, data: bytes) -> None:
-        """Bytes of the session: the latest line is shown a few times a second."""
-        if self._status is None or time.monotonic() - self._shown < 0.2:  # noqa: PLR2004 — redraws a second
+        """Bytes of the session: on a terminal its latest line, elsewhere a sign of life twice a minute."""
+        self._bytes += len(data)
+        now = time.monotonic()
+        if now - self._shown < (_LIVE_SECONDS if self._status is not None else _PLAIN_SECONDS):
             return
-        self._shown = time.monotonic()
         lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-        if lines:
-            latest = _CONTROL.sub("", lines[-1])[: max(20, self._console.width - 30)]
-            self._status.update(f"{self._phase}  [dim]{latest.replace('[', '(')}[/dim]")
+        latest = _CONTROL.sub("", lines[-1]) if lines else ""
+        if not latest:
+            return
+        self._shown = now
+        seconds = f"{now - self._began:.0f} s"
+        if self._status is not None:
+            text = latest[: max(20, self._console.width - 40)].replace("[", "(")
+            self._status.update(f"{self._phase}, {seconds}  [dim]{text}[/dim]")
+        else:
+            self.say(f"  {self._phase}, {seconds}, {self._bytes} bytes so far: {latest[:100]}")

@@ -16,7 +16,10 @@ def reap(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None
     """Remove containers, volumes, networks, processes and mounts of dead runs; record those runs as invalid."""
     stores = open_stores(workspace)
     found: list[str] = []
-    sandboxes = every_sandbox(stores.workspace)
+    sandboxes, silent = every_sandbox(stores.workspace)
+    errors = Console(stderr=True, soft_wrap=True)
+    for why in silent:
+        errors.print(f"note: not looked at: {why}", markup=False, highlight=False)
     if not sandboxes:
         raise EngineUnavailable("no sandbox answers, so nothing can be reaped", todo="start the Docker Engine")
     for sandbox in sandboxes[1:]:

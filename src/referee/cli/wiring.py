@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,8 @@ def choose_sandbox(workspace: Workspace, choice: SandboxChoice | None = None, *,
     try:
         return _docker(workspace, display=display)
     except EngineUnavailable:
-        if wanted == "docker":
+        # An engine that was named and does not answer is a mistake; nobody then expects the host itself to be used.
+        if wanted == "docker" or os.environ.get("DOCKER_HOST"):
             raise
         return _overlay(workspace)
 
@@ -180,13 +181,16 @@ def make_rules(workspace: Workspace, edition: int | None, budget_seconds: int | 
     return Rules(edition=2 if chosen == 2 else 1, budgets=budgets, limits=workspace.config.machine.limits())  # noqa: PLR2004
 
 
-def every_sandbox(workspace: Workspace) -> list[Sandbox]:
-    """All makers of machines that answer now, for the reaper."""
+def every_sandbox(workspace: Workspace) -> tuple[list[Sandbox], list[str]]:
+    """All makers of machines that answer now, for the reaper; and why the others do not."""
     found: list[Sandbox] = []
+    silent: list[str] = []
     for make in (_docker, _overlay):
-        with contextlib.suppress(EngineUnavailable):
+        try:
             found.append(make(workspace))
-    return found
+        except EngineUnavailable as exc:
+            silent.append(exc.message)
+    return found, silent
 
 
 def make_source(subject: Subject, workspace: Workspace) -> Source:
