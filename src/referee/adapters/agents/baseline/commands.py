@@ -114,7 +114,7 @@ def read_command(  # noqa: C901 — one question after the other
     if head in {"curl", "http", "wget"}:
         made.purpose = "probe" if _LOCAL.search(line) or re.search(r"(^|\s):\d{2,5}", line) else "skip"
     elif head == "cd" and len(words) > 1:
-        made.purpose = "directory"
+        made.purpose = "run" if re.search(r"&&|;", line) else "directory"
     elif runs_one_of(made.line, programs) or (
         head in {"python", "python3", "py"} and "-m" in words[:3] and set(words[1:4]) & own
     ):
@@ -124,6 +124,16 @@ def read_command(  # noqa: C901 — one question after the other
     elif head in VERBS or head.startswith("./"):
         made.purpose = "run"
     return made
+
+
+def moves(line: str) -> str:
+    """The directory in which a line leaves its shell, relative to where it began; empty for the same place."""
+    here = ""
+    for part in re.split(r"&&|;|\n", line):
+        words = words_of(part)
+        if words[:1] == ["cd"] and len(words) == 2 and not words[1].startswith(("/", "~", "$", "-")):  # noqa: PLR2004
+            here = f"{here}/{words[1]}".lstrip("/")
+    return here if "(" not in line else ""
 
 
 def runs_one_of(line: str, programs: frozenset[str]) -> bool:
@@ -221,6 +231,30 @@ def _installs(words: list[str]) -> list[str]:
             names = [w for w in names if not w.endswith((".txt", ".whl", ".gz", ".git")) and w not in {"&&", "."}]
             return [mark + name if mark == "apt:" else name for name in names] or ["."]
     return []
+
+
+_INSTALLERS = re.compile(
+    r"(?:^|\s)(?:apt(?:-get)?|aptitude|dnf|yum|zypper|pacman|apk|brew|port|conda|mamba|snap|flatpak|nix-env|"
+    r"choco|scoop|winget|pip3?|pipx|uv|poetry|pdm|pipenv|easy_install|gem|cargo|npm|pnpm|yarn)"
+    r"(?:\s+(?:install|add|-S\w*|-i\w*|tool|pip|global|i|cask))+(?=\s)"
+)
+_DISTRO = re.compile(r"^(?:python3?-|py3?\d*-|node-|ruby-|golang-|rust-|lib)|(?:-(?:bin|cli|tools?|utils|dev))$")
+
+
+def names_itself(name: str, own: frozenset[str]) -> bool:
+    """Whether a package's name is the subject's own, as another package manager spells it."""
+    bare = _plain(name.rpartition(":")[2].rpartition("/")[2])
+    spelt = {bare, _DISTRO.sub("", bare), _DISTRO.sub("", _DISTRO.sub("", bare))}
+    return bool(spelt & {_plain(one) for one in own})
+
+
+def installs_itself(line: str, own: frozenset[str]) -> bool:
+    """Whether a part of a line installs the subject itself, by whichever package manager."""
+    for part in re.split(r"&&|\|\|?|;|\n", line):
+        found = _INSTALLERS.search(part)
+        if found and any(names_itself(word, own) for word in part[found.end() :].split() if not word.startswith("-")):
+            return True
+    return False
 
 
 def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> str:

@@ -8,10 +8,13 @@ from . import debian, documents
 from .ecosystems import plans
 from .ecosystems.plan import Plan, Tests
 from .proof import ENOUGH, PILLOW, prove
-from .quickstart import Quickstart, place_payload, trivial, verify_line
+from .quickstart import Quickstart, echoes, hollow, place_payload, trivial, verify_line
+from .report import plural
 from .terminal import Result, say
 from .workshop import Workshop, failure_sentence
 
+#: At most so many failures of one kind are listed one by one.
+MOST = 8
 #: Words by which a program says that it did not do its work, whatever its status.
 _ASKS = re.compile(
     r"\b(must be installed|not installed|need to install|error|usage|not found|invalid|unknown|missing|required|failed|"
@@ -24,6 +27,8 @@ _CONTENTS = {
     ".css": ".{}{color:red;margin:0 auto}\n", ".md": "# {}\n\nsome *text*\n", ".html": "<p>{}</p>\n",
     ".json": '{"{}":[1,2]}\n', ".py": "{}  =  40+2\nprint( {} )\n", ".yaml": "{}:   [1,2]\n",
 }  # fmt: skip
+#: From this confidence on, a plan whose install worked is the tree's own way.
+_SURE = 50
 
 
 def bring_up(shop: Workshop) -> None:
@@ -32,7 +37,9 @@ def bring_up(shop: Workshop) -> None:
     if not found:
         shop.draft.note("no manifest of an ecosystem that baseline knows was found")
         return
-    for number, plan in enumerate(found[:3]):
+    for number, plan in enumerate(found[:4]):
+        if number and shop.draft.installed and found[0].confidence >= _SURE and plan.ecosystem != "dockerfile":
+            continue  # the manifest's way was right and showed nothing; only the image's description may know more
         say(f"# plan {number + 1}: {plan.ecosystem} (confidence {plan.confidence})")
         carry_out(shop, plan)
         if shop.draft.depth == "tier3_none":
@@ -40,7 +47,7 @@ def bring_up(shop: Workshop) -> None:
                 shop.draft.met(key, what, "no honest way round it on this machine")
                 shop.draft.note(what)
             shop.stops.clear()
-        if shop.draft.depth != "tier3_none" or (number == 0 and shop.draft.installed and plan.confidence >= 50):  # noqa: PLR2004
+        if shop.draft.depth != "tier3_none":
             return
 
 
@@ -199,12 +206,14 @@ def _follows(shop: Workshop, quickstart: Quickstart, line: str) -> bool:
         return False
     if quickstart.made_files():
         return quickstart.keep(result.command, f"`{result.command}` made {', '.join(quickstart.made_files())[:100]}")
-    if "{}" not in line or not result.output.strip() or _is_usage(result):
+    if "{}" not in line:
         return False
     other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
     again = shop.run(first, cwd=quickstart.cwd, timeout=60)
-    if not other.ok or other.output == again.output or again.output != result.output:
+    if not other.ok or again.output != result.output or hollow(again.output):
         return False
+    if echoes(again.output, other.output, first, line.replace("{}", "goodbye")):
+        return False  # it only said what it was given
     return quickstart.keep(first, f"what `{first}` printed followed from its input")
 
 
@@ -244,15 +253,12 @@ def run_tests(shop: Workshop, quickstart: Quickstart, suites: tuple[Tests, ...])
             result = shop.run(tests.command, timeout=limit)
         passed = tests.passed(result.output)
         if result.ok and passed:
-            said = f"{passed} tests of the project passed" if tests.work else f"{passed} docstrings ran as documented"
+            what = "test of the project" if passed == 1 else "tests of the project"
+            said = f"{passed} {what} passed" if tests.work else f"{plural(passed, 'docstring')} ran as documented"
             return quickstart.keep(tests.command, said, kind="tests", seconds=900)
         if tests.work:
             shop.draft.note(f"tests: {failure_sentence(tests.command, result)}")
     return False
-
-
-def _is_usage(result: Result) -> bool:
-    return bool(re.match(r"\s*(usage|options|help)\b", result.output, re.IGNORECASE)) or "Usage:" in result.output[:600]
 
 
 def conclude(  # noqa: C901 — one question after the other
@@ -261,16 +267,23 @@ def conclude(  # noqa: C901 — one question after the other
     """Prove it twice from a fresh shell, and say what was observed."""
     tried = quickstart.tried
     if tried.failed:
-        shop.draft.note(f"{len(tried.failed)} documented steps did not run, the first: {tried.failed[0]}")
-    if tried.broken and tried.failed:
-        shop.draft.met("broken", f"what the README shows fails inside the software: {tried.failed[0]}")
+        shop.draft.note(f"{plural(len(tried.failed), 'documented step')} did not run, the first: {tried.failed[0]}")
+    if tried.differs:
+        shop.draft.note(f"{plural(len(tried.differs), 'output')} not as documented, the first: {tried.differs[0]}")
+    for finding in list(dict.fromkeys(tried.differs))[:MOST]:
+        shop.draft.met(f"differs:{finding}", finding, "the software does what it does; nothing was changed")
+    for finding in list(dict.fromkeys(tried.faults))[:MOST]:
+        shop.draft.met(f"fault:{finding}", f"what the README shows fails inside the software: {finding}")
     if tried.crashed:
         shop.draft.met(
             "crash", "a native part of it crashed while an example ran", "the pinned version cannot be changed"
         )
         shop.draft.note("it ended by a fatal signal while an example of its README ran")
     if not good_enough(quickstart):
-        if not tried.failed:
+        for finding in list(dict.fromkeys(tried.failed))[:MOST]:
+            if finding not in tried.faults:
+                shop.draft.met(f"failed:{finding}", f"a documented step failed: {finding}")
+        if not tried.failed and not tried.differs:
             shop.draft.note("nothing that the README shows could be run here")
         return
     if len(tried.failed) > max(3, tried.statements + 3 * tried.commands + 3 * tried.servers):
@@ -285,12 +298,13 @@ def conclude(  # noqa: C901 — one question after the other
     shop.draft.returned = returned
     parts = []
     if tried.statements:
-        parts.append(f"{tried.statements} statements of the README's examples ran")
+        parts.append(f"{plural(tried.statements, 'statement')} of the README's examples ran")
     if tried.matched:
-        parts.append(f"{tried.matched} outputs were as documented")
+        parts.append(f"{plural(tried.matched, 'output')} {'was' if tried.matched == 1 else 'were'} as documented")
     if tried.commands:
-        parts.append(f"{tried.commands} documented commands succeeded")
+        parts.append(f"{plural(tried.commands, 'documented command')} succeeded")
     if tried.servers:
-        parts.append(f"{tried.servers} requests to its server were answered with status 200")
+        was = "was" if tried.servers == 1 else "were"
+        parts.append(f"{plural(tried.servers, 'request')} to its server {was} answered with status 200")
     parts += tried.others
     shop.draft.note(", ".join(parts) + ", twice with the same result")

@@ -83,14 +83,33 @@ def _trust() -> str:
 
 
 def _mute(steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
-    """The stable lines; None after muting steps whose output changed (they are then proved again)."""
+    """The stable lines; None after steps whose output changed were reduced to what did not (proved again then)."""
     first, second = (run.output.splitlines() for run in runs)
     if first == second:
         return _shorten(first)
-    changed = False
-    current = -1
     others = set(second)
-    for line in first:
+    changed = False
+    for number, section in _sections(steps, first).items():
+        step = steps[number]
+        for line in section:
+            get = re.match(r"GET (\S+) ->", line)
+            if line in others:
+                continue
+            if get and get.group(1) not in step.get("volatile", []):
+                step.setdefault("volatile", []).append(get.group(1))
+                changed = True
+            elif not get:
+                changed = _reduce(step, section, others) or changed
+    if changed:
+        return None
+    return _shorten([line for line in first if line in others])
+
+
+def _sections(steps: list[dict[str, Any]], lines: list[str]) -> dict[int, list[str]]:
+    """What each step printed, by its number."""
+    found: dict[int, list[str]] = {}
+    current = -1
+    for line in lines:
         if line.startswith(("$ ", "wrote ")):
             heads = [
                 i
@@ -98,18 +117,22 @@ def _mute(steps: list[dict[str, Any]], runs: list[Result]) -> str | None:
                 if line.startswith(f"$ {(step.get('title') or step.get('line', ''))}"[:60])
             ]
             current = next((i for i in heads if i > current), current)
-        elif line not in others and current >= 0:
-            step = steps[current]
-            get = re.match(r"GET (\S+) ->", line)
-            if get and get.group(1) not in step.get("volatile", []):
-                step.setdefault("volatile", []).append(get.group(1))
-                changed = True
-            elif not get and not step.get("quiet"):
-                step["quiet"] = True
-                changed = True
-    if changed:
-        return None
-    return _shorten([line for line in first if line in others])
+        elif current >= 0:
+            found.setdefault(current, []).append(line)
+    return found
+
+
+def _reduce(step: dict[str, Any], section: list[str], others: set[str]) -> bool:
+    """Keep the lines of a command that came both times; when that was done already, keep none."""
+    if step.get("quiet"):
+        return False
+    stable = [line for line in dict.fromkeys(section) if line in others and len(line.strip()) > 1]
+    if "stable" in step or not stable or step["kind"] not in {"command", "tests"}:
+        step.pop("stable", None)
+        step["quiet"] = True
+    else:
+        step["stable"] = stable[:100]
+    return True
 
 
 def _shorten(lines: list[str]) -> str:

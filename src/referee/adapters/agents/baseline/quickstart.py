@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +14,10 @@ from typing import Any
 from . import commands
 from .commands import Command
 from .debian import install
-from .examples import Examples
+from .examples import Examples, mismatch
 from .payload.verify import COUNTS, snapshot
-from .terminal import say
+from .payload.verify_compare import verdict
+from .terminal import Result, say
 from .workshop import Workshop
 
 _MOST_PATHS = 5
@@ -22,6 +25,16 @@ _MOST_PATHS = 5
 _HOLLOW = re.compile(
     r"urlopen error|Name or service not known|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|"
     r"Network is unreachable|Could not resolve host|Traceback \(most recent call last\)|Segmentation fault"
+)
+#: A line that only names a program, its version, its makers.
+_BANNER = re.compile(
+    r"^\W*$|^\W*(welcome to|powered by|copyright|\(c\)|©|https?://)|^[\w .-]{0,30}\bv?\d+\.\d+[\w.]*\W*$", re.IGNORECASE
+)
+#: A line by which a program refuses, whatever its status.
+_REFUSES = re.compile(
+    r"\b(not found|no such|unknown|unrecognized|invalid|missing|required|cannot|can't|unable|not installed|"
+    r"nothing to do|try .{0,30}help|error)\b",
+    re.IGNORECASE,
 )
 
 
@@ -57,7 +70,7 @@ class Quickstart(Examples):
             if words[:1] and words[0] in {"pip", "npm", "yarn", "pnpm", "apt", "apt-get"}:
                 made = commands.read_command(span, 0, "", frozenset(), self.own)
                 names += [name for name in made.installs if name not in names and name != "."]
-        return names
+        return [name for name in names if not commands.names_itself(name, self.own)]
 
     def run_commands(self) -> None:
         """Follow the documented commands in order and keep those that work; a server among them becomes a server."""
@@ -68,17 +81,24 @@ class Quickstart(Examples):
             if self.shop.mission.left() < 40 or count > 14:  # noqa: PLR2004 — enough shown
                 return
             if command.purpose == "directory":
-                target = commands.words_of(command.line)[1]
-                if (self.cwd / here / target).is_dir():
-                    here = str(Path(here) / target)
+                here = self._moved(here, commands.words_of(command.line)[1])
                 continue
             if command.purpose not in {"own", "run"} or self._needs_other(command):
                 continue
+            if commands.installs_itself(command.line, self.own):
+                continue  # another package manager's build of it would stand before the one that was brought up
             if self.tried.servers > 1 and self.served(command):
                 continue
             self._sources(command)
             count += 1
             self._one(command, here)
+            here = self._moved(here, commands.moves(command.line))
+
+    def _moved(self, here: str, target: str) -> str:
+        """Where the reader's shell stands after a line that changed its directory."""
+        there = Path(os.path.normpath(Path(here) / target))
+        inside = not str(there).startswith("..") and (self.cwd / there).is_dir()
+        return (str(there) if str(there) != "." else "") if target and inside else here
 
     def served(self, command: Command) -> bool:
         """Whether the same program has been seen to be a server: two of its forms are shown, that is enough."""
@@ -150,6 +170,10 @@ class Quickstart(Examples):
             stayed = result.code is None
             if not stayed and (command.purpose == "own" or self.shop.mission.kind == "repository"):
                 self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
+                if not self._ours(command.line):
+                    self.tried.faults.append(self.tried.failed[-1])
+            return
+        if self._contradicted(command, result, here):
             return
         tests = re.search(r"\b(tests?|pytest|unittest|check)\b", result.command) and COUNTS.search(result.output)
         step = {"kind": "tests" if tests else "command", "line": result.command, "cwd": here, "seconds": 600}
@@ -157,10 +181,45 @@ class Quickstart(Examples):
         used = command.purpose == "own" or (
             repository and commands.verifies(result.command, frozenset(self.plan.programs))
         )
-        shows = bool(result.output.strip()) or bool(self.made_files())  # silence shows nothing
-        if used and shows and not trivial(result.command):
+        documented = bool(command.expected.strip()) and verdict(command.expected, result.output) == "same"
+        if documented:
+            step["documented"] = command.expected
+        if used and not trivial(result.command) and (documented or self._shows(command, result, here)):
             self.tried.commands += 1
+            self.tried.matched += documented
         self.steps.append(step)
+
+    def _ours(self, line: str) -> bool:
+        """Whether a line works on a file of ours, so that what the README shows cannot come."""
+        samples = {step["name"] for step in self.steps if step["kind"] == "sample"} | set(self.shop.made)
+        return any(name and name in line for name in samples)
+
+    def _contradicted(self, command: Command, result: Result, here: str) -> bool:
+        """Whether another output came than the README shows, twice: a finding that stays, no success."""
+        said = command.expected
+        if not said.strip() or self._ours(result.command) or verdict(said, result.output) != "differs":
+            return False
+        line = self.shop.as_user(result.command)
+        again = self.shop.run(line, cwd=self.cwd / here, timeout=60, show=False)
+        if again.output != result.output:
+            return False
+        self.tried.differs.append(f"`{command.line[:80]}`: {mismatch(said, result.output)}")
+        return True
+
+    def _shows(self, command: Command, result: Result, here: str) -> bool:
+        """Whether what came of a command shows that it worked: files, test counts, or an output that its words steer.
+
+        Silence, usage, a bare banner and the same words whatever is asked show nothing.
+        """
+        if self.made_files() or COUNTS.search(result.output):
+            return True
+        if hollow(result.output):
+            return False
+        other = altered(result.command)
+        if not other:  # nothing to steer: of a tree's own scripts the output itself is the result
+            return self.shop.mission.kind == "repository"
+        seen = self.shop.run(self.shop.as_user(other), cwd=self.cwd / here, timeout=60)
+        return seen.code != result.code or not echoes(result.output, seen.output, result.command, other)
 
     def _desktop(self, line: str, cwd: str) -> bool:
         """A command that stays up where there is a display: an application with a window."""
@@ -233,7 +292,11 @@ class Quickstart(Examples):
             "display": shop.display, "given": [*self.given, *shop.made],
             "steps": [*({"kind": "file", "name": name, "text": text} for name, text in shop.made.items()), *steps],
             "services": [
-                {"name": name, "start": SERVICES[name].start, "probe": SERVICES[name].probe} for name in shop.services
+                {
+                    "name": name, "start": SERVICES[name].start, "probe": SERVICES[name].probe,
+                    "port": SERVICES[name].port,
+                }
+                for name in shop.services
             ],
         }  # fmt: skip
         (shop.verify / "plan.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
@@ -242,6 +305,45 @@ class Quickstart(Examples):
 def verify_line(shop: Workshop) -> str:
     """The one command that verifies everything again."""
     return f"cd {shop.project} && /usr/bin/python3 verify/verify.py"
+
+
+def hollow(output: str) -> bool:
+    """Whether an output says nothing about work done: empty, usage, a question, a name and version alone."""
+    said = [line.strip() for line in output.splitlines() if line.strip()]
+    if not said or re.match(r"\W*(usage|options|help|commands)\b", said[0], re.IGNORECASE):
+        return True
+    if re.search(r"^\s*usage:", "\n".join(said[:8]), re.IGNORECASE | re.MULTILINE):
+        return True
+    told = [line for line in said if not _BANNER.search(line)]
+    return not told or (len(told) == 1 and bool(_REFUSES.search(told[0])))
+
+
+def altered(line: str) -> str:
+    """The same line with another value in the place of its last one (no option, no subcommand); empty without one."""
+    if re.search(r"[|<>`$\n]|&&", line):
+        quoted = re.search(r"\b(?:echo|printf) +(['\"]?)([\w][^'\"|]*)\1", line)
+        return line[: quoted.start(2)] + "zebra " + line[quoted.start(2) :] if quoted else ""
+    words = commands.words_of(line)
+    if len(words) < 2:  # noqa: PLR2004 — the program alone
+        return ""
+    for place in range(len(words) - 1, 0, -1):
+        word = words[place]
+        if word.startswith("-") and "=" not in word:
+            continue
+        number = re.fullmatch(r"-?\d+", word)
+        words[place] = str(int(word) + 1) if number else f"{word}-zebra"
+        return shlex.join(words)
+    return ""
+
+
+def echoes(first: str, second: str, line: str, other: str) -> bool:
+    """Whether two outputs are the same but for the words of their own command lines."""
+    one, two = set(commands.words_of(line)), set(commands.words_of(other))
+    for word in sorted(two - one, key=len, reverse=True):
+        second = second.replace(word, "")
+    for word in sorted(one - two, key=len, reverse=True):
+        first = first.replace(word, "")
+    return first.split() == second.split()
 
 
 def trivial(line: str) -> bool:

@@ -47,11 +47,10 @@ def plan(shop: Workshop) -> Plan | None:
 
 
 def prepare(shop: Workshop) -> None:
-    """The parser with which the verification splits examples into statements, apart from the project's packages."""
-    shop.run(
-        f"mkdir -p {shop.verify} && cd {shop.verify} && npm init -y >/dev/null && npm install --silent acorn@8",
-        timeout=180,
-    )
+    """The parsers with which the verification reads examples, apart from the project's packages."""
+    line = f"mkdir -p {shop.verify} && cd {shop.verify} && npm init -y >/dev/null && npm install --silent acorn@8"
+    if not shop.run(f"{line} sucrase@3", timeout=180).ok:
+        shop.run(line, timeout=180)  # then examples with types or JSX stay unread
 
 
 def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:

@@ -44,10 +44,15 @@ class Failed(Exception):
 
 def say(text: str) -> None:
     """Print a line with what changes from run to run masked."""
+    sys.stdout.write(steady(text) + "\n")
+    sys.stdout.flush()
+
+
+def steady(text: str) -> str:
+    """A line with what changes from run to run masked."""
     for pattern, instead in _VOLATILE:
         text = pattern.sub(instead, text)
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    return text
 
 
 class Verifier:
@@ -60,7 +65,7 @@ class Verifier:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         self.env["PATH"] = ":".join([*plan.get("path", []), path])
         self.started: list[subprocess.Popen[bytes]] = []
-        self.stops: list[str] = []
+        self.ports: list[int] = []
 
     def shell(self, line: str, cwd: str, **how: Any) -> subprocess.Popen[bytes]:
         """Start a shell line, as the plan's user where it names one."""
@@ -97,6 +102,7 @@ class Verifier:
                 time.sleep(0.5)
             else:
                 raise Failed(f"the service {service['name']} does not answer")
+            self.ports += [service["port"]] if service.get("port") else []
         if self.plan.get("display"):
             number = next(n for n in range(90, 140) if not os.path.exists(f"/tmp/.X11-unix/X{n}"))
             words = ["Xvfb", f":{number}", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]
@@ -151,12 +157,23 @@ class Verifier:
             for line in lines[-15:]:
                 say(line)
             raise Failed(f"`{step['line']}` ended with status {process.returncode}")
+        if step.get("documented"):
+            if verdict(step["documented"], output) != "same":
+                raise Failed(f"`{step['line']}` did not print what is documented")
+            say("(as documented)")
         if step["kind"] == "tests":
             lines = [line for line in lines if COUNTS.search(line)][-8:]
             if not lines:
                 raise Failed("the tests do not say how many passed")
         if step.get("quiet"):
             say(f"(status 0, {'some' if lines else 'no'} output, not the same from run to run)")
+            return
+        if "stable" in step:
+            seen = {steady(line[:300]) for line in lines}
+            for line in step["stable"]:
+                if line in seen:
+                    say(line)
+            say("(status 0; further lines are not the same from run to run)")
             return
         for line in lines[:200]:
             say(line[:300])
@@ -238,6 +255,21 @@ class Verifier:
         """Stop what was started."""
         for process in self.started:
             end(process)
+        for port in self.ports:  # services that this run started: whoever listens there
+            for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                for pid in holders(port):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, sent)
+                for _ in range(24):
+                    if not holders(port):
+                        break
+                    time.sleep(0.25)
+
+
+def holders(port: int) -> list[int]:
+    """Processes that listen on a TCP port."""
+    entries = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    return [pid for pid in entries if port in _listening({pid})]
 
 
 def snapshot(root: str, plan: dict[str, Any]) -> dict[str, tuple[float, int]]:
@@ -285,8 +317,12 @@ def tree(root: int) -> set[int]:
 
 def ports_of(root: int) -> list[int]:
     """TCP ports on which that process's session listens."""
+    return _listening(tree(root))
+
+
+def _listening(pids: set[int]) -> list[int]:
     inodes: set[str] = set()
-    for pid in tree(root):
+    for pid in pids:
         with contextlib.suppress(OSError):
             for handle in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
@@ -344,7 +380,8 @@ def main() -> int:
         return 1
     finally:
         verifier.close()
-    say(f"verified: {len(verifier.plan['steps'])} steps did what is documented")
+    count = len(verifier.plan["steps"])
+    say(f"verified: {count} step{'s' if count != 1 else ''} held")
     return 0
 
 

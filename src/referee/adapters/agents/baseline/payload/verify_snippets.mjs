@@ -9,6 +9,7 @@ import net from 'node:net'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import util from 'node:util'
+import { builtin, elements, frames, mounted, readable, shape } from './verify_dialects.mjs'
 
 const here = path.dirname(new URL(import.meta.url).pathname)
 const acorn = createRequire(import.meta.url)('acorn')
@@ -22,10 +23,13 @@ const trialFile = option('--trial')
 const listed = JSON.parse(fs.readFileSync(words[0], 'utf8'))
 const moved = Object.fromEntries((process.env.VERIFY_PORTS || '').split(',').filter(Boolean).map(p => p.split('=')))
 const require = createRequire(path.join(process.cwd(), 'example.js'))
-const write = text => fs.writeSync(1, text + '\n')
-const trials = {}
 let current = null
 let number = -1
+const write = text => {
+  if (current && current.said) current.said[number] = (current.said[number] || '') + text + '\n'
+  fs.writeSync(1, text + '\n')
+}
+const trials = {}
 let quiet = false
 let printed = ''
 const servers = new Set()
@@ -49,6 +53,7 @@ const fail = (error, at = number) => {
 process.on('uncaughtException', error => fail(error))
 process.on('unhandledRejection', error => fail(error))
 
+const line = value => show(value).replace(/\s+/g, ' ').slice(0, 300)
 const show = value => util.inspect(value, { depth: 4, breakLength: 100, maxArrayLength: 20, maxStringLength: 300 })
 for (const level of ['log', 'info', 'warn', 'error', 'debug', 'dir']) {
   console[level] = (...args) => {
@@ -115,7 +120,7 @@ const compile = (source, node) => {
     case 'ExportNamedDeclaration':
       return node.declaration ? compile(source, node.declaration) : ['', false, []]
     case 'ExportDefaultDeclaration':
-      return [`const __exported = (${source.slice(node.declaration.start, node.declaration.end)}\n);__define({__exported})`, false, []]
+      return [`const __exported = (${source.slice(node.declaration.start, node.declaration.end)}\n);__define({__exported})`, false, ['__exported']]
     case 'ExpressionStatement':
       return [`return (${source.slice(node.expression.start, node.expression.end)}\n)`, true, []]
     default:
@@ -157,26 +162,28 @@ const calm = async () => {
 
 // Names that come from the package, or from what was made with it.
 const fromPackage = new Set()
-const walk = (node, visit) => {
+const walk = (node, visit, within = false) => {
   if (!node || typeof node.type !== 'string') return
-  visit(node)
+  visit(node, within)
+  const inner = within || /^(Arrow)?Function|^Class/.test(node.type)
   for (const value of Object.values(node)) {
-    if (Array.isArray(value)) value.forEach(item => walk(item, visit))
-    else if (value && typeof value === 'object') walk(value, visit)
+    if (Array.isArray(value)) value.forEach(item => walk(item, visit, inner))
+    else if (value && typeof value === 'object') walk(value, visit, inner)
   }
 }
 const isOwn = spec => typeof spec === 'string' && (listed.package || []).some(p => spec === p || spec.startsWith(p + '/'))
-// Whether a statement that ran worked with the package: not an import alone, not a definition alone.
+// Whether a statement that ran worked with the package: not an import alone, not a definition alone (what stands in
+// the body of a function that is only defined did not run).
 const uses = (node, names) => {
   let own = false
   let loads = 0
   let work = 0
-  walk(node, n => {
+  walk(node, (n, inFunction) => {
     if (n.type === 'Identifier' && fromPackage.has(n.name)) own = true
     if (n.type === 'ImportDeclaration' && isOwn(n.source.value)) own = true
     if (n.type === 'ImportExpression' && isOwn(n.source.value)) { own = true; loads++ }
     if (n.type === 'CallExpression' && n.callee.name === 'require') { loads++; if (isOwn(n.arguments[0] && n.arguments[0].value)) own = true }
-    if (/^(CallExpression|NewExpression|TaggedTemplateExpression|ForOfStatement)$/.test(n.type)) work++
+    if (/^(CallExpression|NewExpression|TaggedTemplateExpression|ForOfStatement)$/.test(n.type) && !inFunction) work++
   })
   if (!own) return false
   names.forEach(name => fromPackage.add(name))
@@ -202,8 +209,11 @@ const supply = (error, given) => {
   return null
 }
 const imports = async name => {
+  if (Object.hasOwn(frames, name)) { define({ [name]: frames[name] }); return true }
+  const known = builtin(name, require)
+  if (known) { define({ [name]: known }); return true }
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
-  const given = { text: 'The quick brown fox', str: 'The quick brown fox', string: 'The quick brown fox', input: 'The quick brown fox', html: '<p>Hello <b>world</b></p>', data: { name: 'sample', values: [1, 2, 3] }, obj: { name: 'sample', values: [1, 2, 3] } }
+  const given = { text: 'The quick brown fox', str: 'The quick brown fox', string: 'The quick brown fox', input: 'The quick brown fox', csv: 'name,size\nfox,2\ndog,3\n', json: '{"name":"sample"}', markdown: '# Hello *world*', md: '# Hello *world*', xml: '<a><b>Hello</b></a>', html: '<p>Hello <b>world</b></p>', data: { name: 'sample', values: [1, 2, 3] }, obj: { name: 'sample', values: [1, 2, 3] } }
   if (Object.hasOwn(given, name)) { define({ [name]: given[name] }); return true }
   const plain = listed.package[0] || ''
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
@@ -239,34 +249,39 @@ const routes = source => [...source.matchAll(/\.(?:get|route|all|use)\(\s*['"`](
 
 const example = async snippet => {
   const comments = []
-  const source = snippet.text.replace(/^#!.*/, '')
-  let tree
-  try {
-    tree = Lenient.parse(source, { ecmaVersion: 'latest', sourceType: 'module', allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true, allowHashBang: true, locations: true, onComment: comments })
-  } catch (error) {
-    current.failed['-1'] = { kind: 'SyntaxError', text: String(error.message) }
-    return
+  const parse = text => {
+    comments.length = 0
+    return Lenient.parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true, allowHashBang: true, locations: true, onComment: comments })
   }
+  const [source, tree, lost] = readable(snippet.text.replace(/^#!.*/, ''), snippet.typed, parse)
+  const skip = new Set(snippet.skip || [])
+  if (lost.length && !skip.has(-1)) current.failed['-1'] = { kind: 'SyntaxError', text: lost[0] }
+  const components = []
   const order = tree.body.map((node, i) => [node, i])
   order.sort((a, b) => (b[0].type === 'ImportDeclaration') - (a[0].type === 'ImportDeclaration') || (b[0].type === 'FunctionDeclaration') - (a[0].type === 'FunctionDeclaration') || a[1] - b[1])
   for (const [node, i] of order) {
-    if ((snippet.skip || []).includes(i) || node.directive) continue
+    if (skip.has(i) || node.directive) continue
     number = i
+    quiet = Boolean(snippet.quiet) || (snippet.mute || []).includes(i)
     if (/<[\w ]*(?:your|path|replace|insert|token)[\w ]*>|['"`]\/?path\/to\b|['"`]YOUR[_ -]/i.test(source.slice(node.start, node.end))) {
       current.failed[String(i)] = { kind: 'SyntaxError', text: 'it holds a placeholder for the reader' }
       continue
     }
     printed = ''
-    const [code, returns, names] = compile(source, node)
+    const element = mounted(source, node, walk)
+    const [code, returns, names] = element ? [`return __render(${element}\n)`, true, []] : compile(source, node)
     for (let tries = 0; tries < 6; tries++) {
       try {
         const value = await run(code)
         if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
         current.ran.push(i)
+        const name = names[0]
         if (uses(node, names)) current.used.push(i)
+        if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(') && /^(Function|Export)/.test(node.type)) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
+        if (quiet && !snippet.quiet) write(`${first}  ->  ${shape(names.length === 1 ? globalThis[names[0]] : value)}`)
         if (returns && value !== undefined && !quiet) write(`${first}  ->  ${show(value).split('\n').slice(0, 8).join('\n').slice(0, 400)}`)
-        if (!returns && !quiet && names.length === 1 && node.type === 'VariableDeclaration') write(`${names[0]} = ${show(globalThis[names[0]]).split('\n')[0].slice(0, 200)}`)
+        if (!returns && !quiet && names.length === 1 && node.type === 'VariableDeclaration') write(`${names[0]} = ${line(globalThis[names[0]])}`)
         const said = documented(source, node, comments)
         const seen = [show(value), text(value), json(value), printed]
         if (names.length === 1) { const v = globalThis[names[0]]; seen.push(show(v), json(v), text(v)) }
@@ -285,16 +300,35 @@ const example = async snippet => {
       }
     }
   }
+  await render(snippet, components)
 }
 
+// Components that an example only defines are rendered once: what they give shows that they work.
+const render = async (snippet, components) => {
+  for (const [i, name] of components) {
+    number = 1000 + i
+    if ((snippet.skip || []).includes(number)) continue
+    try {
+      const html = await within(Promise.resolve().then(() => globalThis.__render(globalThis.__jsx(globalThis[name], {}))))
+      current.ran.push(number)
+      if (html && fromPackage.has(name)) current.used.push(number)
+      if (!snippet.quiet) write(`<${name} /> rendered: ${html.slice(0, 300)}`)
+    } catch (error) { fail(error) }
+  }
+}
+
+Object.defineProperties(globalThis, Object.getOwnPropertyDescriptors(elements(require)))
 for (const snippet of listed.snippets) {
   if (snippet.drop) continue
   quiet = Boolean(snippet.quiet)
-  current = trials[snippet.id] = { ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [] }
+  number = -1
+  current = trials[snippet.id] = { ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [], said: {} }
   if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
   write(`[example ${snippet.id}] ${snippet.title}`)
   await example(snippet)
+  quiet = Boolean(snippet.quiet)
   await calm()
+  number = -1
   if (servers.size) {
     const paths = [...new Set([...routes(snippet.text), ...(listed.paths || [])])].slice(0, 5)
     for (const server of servers) {
