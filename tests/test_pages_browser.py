@@ -158,6 +158,24 @@ def test_no_page_is_wider_than_its_window(look: Look, site: Path, name: str) -> 
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("name", ["index.html", "board.html", "subjects/square.html", "subjects/pygraphviz.html"])
+def test_no_id_digest_or_name_is_cut_in_two(look: Look, site: Path, name: str) -> None:
+    page = look((site / name).as_uri(), width=1200).page
+    cut = "elements => elements.filter(one => one.getClientRects().length > 1).map(one => one.textContent)"
+    assert page.eval_on_selector_all("table code, table .digest, table .name span, table th a", cut) == []
+
+
+def test_the_flow_picture_is_whole_at_every_width(look: Look, site: Path) -> None:
+    for width, file in ((390, "flow-narrow.svg"), (1200, "flow.svg")):
+        flow = look((site / "index.html").as_uri(), width=width).page.locator("img.flow")
+        assert str(flow.evaluate("image => image.currentSrc")).endswith(f"/{file}")
+        box = flow.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert box["width"] > 250
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_text_has_enough_contrast(look: Look, site: Path, name: str) -> None:
     watched = look((site / name).as_uri())

@@ -19,15 +19,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from referee.core.failure import Cause
 from referee.core.records import AttemptEnded
 from referee.core.report import parse_report
 from referee.errors import Finding, UsageError
 from referee.publish import pages, words
 from referee.publish.cast import serve
 from referee.publish.facts import Facts
-from tests.publish_workspace import HOSTILE, TRIES, Try, Written, report
+from tests.publish_workspace import FAILED, HOSTILE, TRIES, Try, Written, report
 
-VOID = {"meta", "link", "img", "br", "input", "rect", "path", "hr"}
+VOID = {"meta", "link", "img", "br", "input", "rect", "path", "hr", "source"}
 
 
 class Page(HTMLParser):
@@ -48,7 +49,7 @@ class Page(HTMLParser):
         given = dict(attrs)
         self.tags.append((tag, given))
         assert len(given) == len(attrs), f"an attribute stands twice in <{tag}>"
-        self.links += [given[name] or "" for name in ("href", "src") if name in given]
+        self.links += [given[name] or "" for name in ("href", "src", "srcset") if name in given]
         if given.get("id"):
             self.ids.append(given["id"] or "")
         if tag not in VOID:
@@ -262,6 +263,63 @@ def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
     assert "no score" in page
 
 
+def test_what_can_never_be_published_is_shown_and_enters_no_public_figure(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write(
+        (
+            Try("r-1", "a", FAILED, rerun_status=None),
+            Try("r-2", "a", sandbox="overlay", index=2),
+            Try("r-3", "only-overlay", sandbox="overlay"),
+            Try("r-4", "only-short", FAILED, rerun_status=None, seconds=60),
+            Try("r-5", "only-short", FAILED, rerun_status=None, seconds=60, index=2),
+        )
+    )
+    build(written)
+    line = document(written, "board.json")["standings"][0]
+    sets = {one["subject"]: one for one in line["subjects"]}
+    assert [one["total"] for one in sets["a"]["totals"]] == [line["score"]]
+    assert sets["a"]["never_publishable"] == [{"run": "r-2", "total": 100.0, "why": ["no security boundary"]}]
+    assert sets["only-overlay"]["median"] is None
+    assert (line["attempts_counted"], line["passed"], line["pass_rate"]) == (1, 0, 0.0)
+    assert (line["attempts_never_publishable"], line["attempts_invalid"], line["subjects_counted"]) == (4, 0, 1)
+    page = read(written, "board.html").text
+    assert "4 not counted" in page
+    assert "not counted: 100 never publishable: no security boundary" in page
+    assert "no attempt that can be published" in page
+
+    verdicts = {name: document(written, f"subjects/{name}.json") for name in sets}
+    said = {name: (one["verdict"], one["rests_on_never_publishable"]) for name, one in verdicts.items()}
+    assert said == {
+        "a": ("not_yet_verified", False),
+        "only-overlay": ("runs", True),
+        "only-short": ("could_not_verify", True),
+    }
+    assert (verdicts["a"]["decided_by"], verdicts["a"]["attempts_never_publishable"]) == ("r-1", 1)
+    assert verdicts["only-overlay"]["attempts_counted"] == 1
+    left_out = "leaves out 1 attempt that can never be published (no security boundary)"
+    rests_on = "rests on 2 attempts that can never be published (another time limit)"
+    for name, words_of_it in (("a", left_out), ("only-short", rests_on)):
+        assert f"This verdict {words_of_it}" in read(written, f"subjects/{name}.html").text
+        assert words_of_it in read(written, "index.html").text
+    assert "100 of 100never publishable: no security boundary" in read(written, "runs/r-3.html").text
+
+
+def test_of_failures_the_best_is_named(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    started = {**FAILED, "started": True}
+    written.write(
+        (
+            Try("r-1", "a", None, cause=Cause.DEADLINE),
+            Try("r-2", "a", started, rerun_status=None, index=2),
+            Try("r-3", "a", started, rerun_status=None, index=3),
+            Try("r-4", "a", FAILED, rerun_status=None, index=4),
+        )
+    )
+    build(written)
+    subject = document(written, "subjects/a.json")
+    assert (subject["verdict"], subject["decided_by"]) == ("could_not_verify", "r-2")
+
+
 def test_agents_appear_under_neutral_identities(workspace: Written) -> None:
     for file in (workspace.root / "site").rglob("*"):
         if file.suffix in {".html", ".json"}:
@@ -430,7 +488,12 @@ def test_any_text_of_an_agent_is_shown_and_nothing_but_shown(rendered: Callable[
 
 def test_the_flow_picture_is_one_and_the_same() -> None:
     docs = Path(__file__).parents[1] / "docs" / "flow.svg"
-    assert docs.read_bytes() == (pages.ASSETS / "flow.svg").read_bytes()
+    wide, narrow = ((pages.ASSETS / name).read_text(encoding="utf-8") for name in ("flow.svg", "flow-narrow.svg"))
+    assert docs.read_text(encoding="utf-8") == wide
+    said = [
+        re.sub(r"<style>.*?</style>|<[^>]*>|[^a-z ]", " ", text, flags=re.DOTALL).split() for text in (wide, narrow)
+    ]
+    assert sorted(said[0]) == sorted(said[1])
 
 
 def _subject(run: str) -> str:

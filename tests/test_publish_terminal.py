@@ -153,6 +153,56 @@ def test_the_board_is_the_same_for_people_and_programs(workspace: Path) -> None:
     assert "wobbly" in said
 
 
+def test_the_terminal_leads_to_the_names_on_pages(workspace: Path) -> None:
+    assert 'acme-coder-9000 0.1.0, on pages "Agent A"' in referee(workspace, "show", "r-000000vendor1").stdout
+    lines = referee(workspace, "board").stdout.splitlines()
+    assert any("acme-coder-9000" in line and "Agent A" in line for line in lines)
+    assert "by agent  baseline\n" in referee(workspace, "verdict", "mailer").stdout
+    standings = one_document(referee(workspace, "board", "--json"))["standings"]
+    assert [line["agent"]["on_pages"] for line in standings] == ["Agent A", "baseline"]
+
+
+def test_the_terminal_says_what_can_never_be_published(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square", sandbox="overlay"),))
+    said = "runs (rests on 1 attempt that can never be published (no security boundary))"
+    assert f"square: {said}" in referee(tmp_path, "verdict", "square").stdout
+    board = referee(tmp_path, "board").stdout
+    assert said in board
+    assert "1 not counted (no security boundary)" in board
+    assert "100 (no security boundary)" in board
+    assert "100 of 100 (never publishable: no security boundary)" in referee(tmp_path, "show", "r-1").stdout
+
+
+def test_one_total_alone_has_no_spread_here_as_on_pages(workspace: Path) -> None:
+    sets = [line.split() for line in referee(workspace, "board").stdout.splitlines() if "mailer" in line]
+    assert "none" in sets[0]
+    assert "%" not in sets[0]
+
+
+def test_nothing_is_folded_in_a_pipe(workspace: Path) -> None:
+    for argv in (("board",), ("show", "r-000000000pass"), ("subject", "list")):
+        lines = referee(workspace, *argv).stdout.splitlines()
+        assert not [line for line in lines if line.endswith("…")]
+    listed = one_document(referee(workspace, "subject", "list", "--json"))["subjects"]
+    longest = max((one["summary"] for one in listed), key=len)
+    assert longest in referee(workspace, "subject", "list").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", ["60", "40"])
+def test_a_narrow_screen_cuts_no_name_or_digest_in_two(workspace: Path, columns: str) -> None:
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": columns, "NO_COLOR": "1"}
+    document = one_document(referee(workspace, "show", "r-000000000mock", "--json"))
+    for argv, wanted in (
+        (("board",), ["r-0000contradic", "acme-coder-9000 0.1.0", document["evidence"].removeprefix("sha256:")[:12]]),
+        (("show", "r-000000000mock"), [file["digest"] for file in document["files"]]),
+    ):
+        shown = _on_a_terminal([*REFEREE, *argv, "--workspace", str(workspace)], environment)
+        for text in wanted:
+            assert text in shown
+
+
 def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
     done = referee(tmp_path, "board")
     assert done.returncode == 0
@@ -177,16 +227,22 @@ def test_colour_is_for_terminals_that_want_it(tmp_path: Path, no_color: str, col
     environment.pop("NO_COLOR", None)
     if no_color:
         environment["NO_COLOR"] = no_color
-    argv = [*REFEREE, "board", "--workspace", str(tmp_path)]
-    master, slave = pty.openpty()
-    try:
-        subprocess.run(argv, stdout=slave, env=environment, check=True, stdin=subprocess.DEVNULL)
-        os.close(slave)
-        out = _drain(master)
-    finally:
-        os.close(master)
+    out = _on_a_terminal([*REFEREE, "board", "--workspace", str(tmp_path)], environment)
     assert "runs" in out
     assert ("\x1b[32m" in out) is coloured
+
+
+def _on_a_terminal(argv: list[str], environment: dict[str, str]) -> str:
+    """What a command shows on a terminal."""
+    master, slave = pty.openpty()
+    try:
+        done = subprocess.Popen(argv, stdout=slave, env=environment, stdin=subprocess.DEVNULL)
+        os.close(slave)
+        out = _drain(master)
+        assert done.wait() == 0
+        return out
+    finally:
+        os.close(master)
 
 
 def _drain(master: int) -> str:

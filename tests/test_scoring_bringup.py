@@ -169,5 +169,6 @@ def test_adaptive_testing(
 def test_numbers_are_rendered_apart_from_the_arithmetic() -> None:
     assert [number(value) for value in (0, 92.0, 86 + 2 / 3, 30.10, -0.0)] == ["0", "92", "86.67", "30.1", "0"]
     assert points(None) == "no score"
-    assert spread_text(None) == "unbounded"
-    assert spread_text(40.0) == "40 %"
+    assert spread_text(None, 3) == "unbounded"
+    assert spread_text(40.0, 2) == "40 %"
+    assert spread_text(0.0, 1) == "none"

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.site import facts_of
-from referee.cli.terminal import columns, out, plain
+from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import open_stores
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched
-from referee.publish import export, words
+from referee.publish import export, pages, words
 from referee.publish.views import RunView, StandingView, SubjectView
 from referee.scoring import render
 from referee.scoring.verdicts import Verdict
@@ -31,11 +31,11 @@ def board(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
     if not site.runs:
         console.print("No attempt has been recorded here yet: `referee bringup run SUBJECT` makes one.", markup=False)
         return
-    console.print(_standings(site.standings))
+    lay(console, _standings(site.standings))
     console.print()
-    console.print(_sets(site.standings))
+    lay(console, _sets(site.standings))
     console.print()
-    console.print(_verdicts(site.subjects))
+    lay(console, _verdicts(site.subjects))
 
 
 def verdict(
@@ -60,22 +60,27 @@ def verdict(
 
 
 def _standings(standings: tuple[StandingView, ...]) -> Table:
-    table = columns("rank>", "agent", "board score>", "subjects behind it>", "pass rate>", "attempts>", "invalid>")
+    table = columns(
+        *("rank>", "agent", "on pages", "board score>", "subjects behind it>", "pass rate>", "attempts>", "invalid>"),
+        "never publishable",
+    )
     for line in standings:
         table.add_row(
             "unranked" if line.rank is None else str(line.rank),
             plain(f"{line.agent.label} {line.agent.version or ''}".strip()),
+            plain(line.agent.neutral),
             render.points(line.score),
             f"{line.subjects_counted} of {len(line.sets)}",
             render.percent_of(line.pass_rate),
             str(line.attempts),
             str(line.invalid),
+            _set_aside(line.aside),
         )
     return table
 
 
 def _sets(standings: tuple[StandingView, ...]) -> Table:
-    table = columns("agent", "subject", "totals", "median>", "spread>", "in the board score")
+    table = columns("agent", "subject", "totals", "median>", "spread>", "in the board score", "never publishable")
     for line in standings:
         for one in line.sets:
             table.add_row(
@@ -83,20 +88,25 @@ def _sets(standings: tuple[StandingView, ...]) -> Table:
                 plain(one.subject),
                 ", ".join(render.number(total) for _, total in one.totals) or "none counted",
                 render.points(one.median),
-                render.spread_text(one.spread) if one.totals else "none",
+                render.spread_text(one.spread, len(one.totals)),
                 one.excluded or "yes",
+                ", ".join(f"{render.number(total)} ({', '.join(run.never)})" for run, total in one.aside) or "none",
             )
     return table
 
 
 def _verdicts(subjects: tuple[SubjectView, ...]) -> Table:
-    table = columns("subject", "verdict", "decided by", "points>", "attempts>", "invalid>", "evidence")
+    table = columns(
+        "subject", "verdict", "decided by", "agent", "on pages", "points>", "attempts>", "invalid>", "evidence"
+    )
     for subject in subjects:
         by = subject.by
         table.add_row(
             plain(subject.name),
             _said(subject),
             "no counted attempt" if by is None else by.run,
+            "none" if by is None else plain(by.agent.label),
+            "none" if by is None else plain(by.agent.neutral),
             "no score" if by is None else render.points(by.total),
             str(subject.counted),
             str(subject.invalid),
@@ -112,7 +122,14 @@ def _said(subject: SubjectView) -> Text:
         said.append(" (under review)")
     for label in subject.unstable:
         said.append(f" (unstable: {words.visible(label)})")
+    if subject.aside:
+        said.append(f" ({pages.aside_words(subject)})")
     return said
+
+
+def _set_aside(runs: tuple[RunView, ...]) -> str:
+    reasons = dict.fromkeys(reason for run in runs for reason in run.never)
+    return f"{len(runs)} not counted ({', '.join(reasons)})" if runs else "none"
 
 
 def _digest(run: RunView | None) -> str:
@@ -120,11 +137,14 @@ def _digest(run: RunView | None) -> str:
 
 
 def _print_verdict(console: Console, subject: SubjectView) -> None:
-    console.print(Text.assemble((words.visible(subject.name), "bold"), ": ", _said(subject)))
+    console.print(Text.assemble((words.visible(subject.name), "bold"), ": ", _said(subject)), soft_wrap=True)
     console.print(plain(f"  pin       {subject.pin}"), soft_wrap=True)
     console.print(plain(f"  attempts  {subject.counted} counted, {subject.invalid} invalid"))
     if subject.by is not None:
         console.print(plain(f"  by run    {subject.by.run}, {render.points(subject.by.total)} points"))
+        named = subject.by.agent
+        on_pages = "" if named.neutral == named.label else f', on pages "{named.neutral}"'
+        console.print(plain(f"  by agent  {named.label}{on_pages}"), soft_wrap=True)
         if subject.by.manifest is not None:
             console.print(plain(f"  evidence  {subject.by.manifest.digest}"), soft_wrap=True)
         for objection in subject.by.objections:

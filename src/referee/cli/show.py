@@ -11,7 +11,7 @@ from rich.text import Text
 
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.site import facts_of
-from referee.cli.terminal import columns, out, plain
+from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import open_stores
 from referee.core.records import AttemptEnded
 from referee.publish import export, words
@@ -44,7 +44,8 @@ def _head(console: Console, run: RunView) -> None:
     lock = run.planned.lock
     console.print(Text.assemble((words.visible(run.subject), "bold"), f", attempt {lock.index}, run {run.run}"))
     _line(console, "pin", lock.subject.pin)
-    _line(console, "agent", f"{run.agent.label} {run.agent.version or ''}".strip())
+    on_pages = "" if run.agent.neutral == run.agent.label else f', on pages "{run.agent.neutral}"'
+    _line(console, "agent", f"{run.agent.label} {run.agent.version or ''}".strip() + on_pages)
     _line(console, "edition", str(lock.edition))
     _line(console, "budget", f"{lock.budget.tier}, {words.seconds(lock.budget.seconds)} ({lock.budget.why})")
     environment = lock.environment
@@ -57,7 +58,8 @@ def _head(console: Console, run: RunView) -> None:
         _line(console, "outcome", f"invalid, not counted: {run.reason or 'no reason recorded'}")
     else:
         said = words.say(words.OUTCOMES, run.outcome or "")
-        _line(console, "outcome", f"{said}, {render.points(run.total)} of 100")
+        mark = f" (never publishable: {', '.join(run.never)})" if run.never else ""
+        _line(console, "outcome", f"{said}, {render.points(run.total)} of 100{mark}")
     if run.flagged:
         _line(console, "flagged", "the report was contradicted: a person must look at it")
     for note in run.corrections:
@@ -76,7 +78,7 @@ def _scores(console: Console, run: RunView) -> None:
     table.add_row("total", *(render.number(score.total) for score in run.scores), "100", style="bold")
     table.add_row("outcome", *(words.say(words.OUTCOMES, score.outcome) for score in run.scores), "")
     console.print()
-    console.print(table)
+    lay(console, table)
 
 
 def _corroboration(console: Console, run: RunView) -> None:
@@ -119,7 +121,7 @@ def _phases(console: Console, detail: DetailView) -> None:
         began = "" if step.began is None else f"+{words.seconds(step.began)}"
         table.add_row(plain(step.text), began, words.seconds(step.took), plain(step.fault or ""))
     console.print()
-    console.print(table)
+    lay(console, table)
 
 
 def _evidence(console: Console, run: RunView) -> None:
@@ -132,7 +134,7 @@ def _evidence(console: Console, run: RunView) -> None:
     table = columns("file", "size>", "digest")
     for file in run.files:
         table.add_row(plain(file.name), words.size(file.bytes), file.digest + ("" if file.there else " MISSING"))
-    console.print(table)
+    lay(console, table)
 
 
 def _line(console: Console, head: str, text: str) -> None:

@@ -18,7 +18,7 @@ from referee.adapters.catalog.workspace import Workspace, find_root, open_worksp
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.cli.terminal import columns, out
+from referee.cli.terminal import columns, lay, out
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, DigestMismatch, RefereeError, UsageError
 from referee.protocols import Placement
 
@@ -166,7 +166,7 @@ def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
     table = columns("name", "kind", "licence", "what it stands for")
     for subject in subjects:
         table.add_row(subject.name, subject.kind, subject.content.facts.licence or "not known", subject.content.summary)
-    out().print(table)
+    lay(out(), table)
 
 
 @app.command()

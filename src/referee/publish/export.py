@@ -57,6 +57,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "run": run.run,
         "subject": run.subject,
         "agent": run.agent.label,
+        "agent_on_pages": run.agent.neutral,
         "agent_digest": run.agent.digest,
         "index": run.planned.lock.index,
         "state": run.state,
@@ -70,6 +71,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "flagged": run.flagged,
         "spent": run.ended.spent_usd if isinstance(run.ended, AttemptEnded) else None,
         "evidence": None if run.manifest is None else run.manifest.digest,
+        "never_publishable": list(run.never),
         "not_publishable": list(run.objections),
     }
 
@@ -112,6 +114,8 @@ def _subject(subject: SubjectView) -> dict[str, Any]:
         "decided_by": None if subject.by is None else subject.by.run,
         "attempts_counted": subject.counted,
         "attempts_invalid": subject.invalid,
+        "attempts_never_publishable": len(subject.aside),
+        "rests_on_never_publishable": subject.rests_on_aside,
         "attempts_at_earlier_pins": subject.earlier,
         "under_review": subject.under_review,
         "unstable_for": list(subject.unstable),
@@ -127,11 +131,15 @@ def _standing(line: StandingView) -> dict[str, Any]:
         "passed": line.passed,
         "attempts_counted": line.attempts,
         "attempts_invalid": line.invalid,
+        "attempts_never_publishable": len(line.aside),
         "pass_rate": line.pass_rate,
         "subjects": [
             {
                 "subject": one.subject,
                 "totals": [{"run": run.run, "total": total} for run, total in one.totals],
+                "never_publishable": [
+                    {"run": run.run, "total": total, "why": list(run.never)} for run, total in one.aside
+                ],
                 "median": one.median,
                 "spread": one.spread,
                 "unstable": one.unstable,
@@ -143,7 +151,13 @@ def _standing(line: StandingView) -> dict[str, Any]:
 
 
 def _agent(agent: AgentView) -> dict[str, Any]:
-    return {"label": agent.label, "version": agent.version, "digest": agent.digest, "tier": agent.tier}
+    return {
+        "label": agent.label,
+        "on_pages": agent.neutral,
+        "version": agent.version,
+        "digest": agent.digest,
+        "tier": agent.tier,
+    }
 
 
 def _file(file: FileView) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Rec
 from referee.errors import NothingMatched, UsageError
 from referee.protocols import Evidence
 from referee.publish.attachments import Attachments
-from referee.publish.gate import objections
+from referee.publish.gate import never, objections
 from referee.publish.names import AgentNames
 from referee.publish.standings import entry, standings
 from referee.publish.views import DetailView, RowView, RunView, ScoreView, SiteView, SubjectView
@@ -20,7 +20,7 @@ from referee.scoring.boards import spread, under_review
 from referee.scoring.bringup import Score
 from referee.scoring.corroboration import Corroboration
 from referee.scoring.gather import gather
-from referee.scoring.verdicts import verdict
+from referee.scoring.verdicts import deciding, verdict
 
 #: Points that each row can give (methodology §6).
 OUT_OF = {"install": 30.0, "start": 30.0, "fixes": 20.0, "depth": 20.0}
@@ -107,6 +107,7 @@ class Facts:
             manifest=files.manifest(),
             corrections=self._runs[planned.run].corrections,
             objections=tuple(objections(planned, ended, invalid=invalid, flagged=flagged)),
+            never=never(planned),
         )
 
     def detail(self, run: RunView) -> DetailView:
@@ -149,8 +150,10 @@ def _score(score: Score, edition: int) -> ScoreView:
 
 def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: bool) -> SubjectView:
     current = [run for run in runs if run.current]
-    counted = [run for run in current if run.valid]
-    said = str(verdict(current))
+    aside = [run for run in current if run.valid and run.never]
+    deciders = deciding([run for run in current if not run.never], aside)
+    counted = [run for run in deciders if run.valid]
+    said = str(verdict(deciders))
     last = current[-1]
     pinned = Attachments(last.ended, evidence).subject()
     facts, repository = pinned.get("facts", {}), pinned.get("repository", {})
@@ -169,14 +172,16 @@ def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: b
         earlier=sum(1 for run in runs if not run.current),
         under_review=under,
         unstable=_unstable(counted),
+        aside=tuple(aside),
+        rests_on_aside=bool(aside) and deciders is aside,
     )
 
 
 def _deciding(said: str, counted: Sequence[RunView]) -> RunView | None:
-    """The run that decided the verdict: the first that reached the best result; of failures the last."""
+    """The run that decided the verdict: the first that passed as it says; of failures the best, the first of equals."""
     wanted = {"runs": "pass_full", "runs_with_mocks": "pass_mock"}.get(said)
     if wanted is None:
-        return counted[-1] if counted else None
+        return max(counted, key=lambda run: run.total or 0.0, default=None)
     return next(run for run in counted if run.outcome == wanted)
 
 

@@ -17,6 +17,17 @@ RELEASED_EDITION = 2
 _LOCAL_MARKS = ("+", ".dev")
 
 
+def never(planned: AttemptPlanned) -> tuple[str, ...]:
+    """What in its plan keeps a run from ever being published, in a few words each (methodology §4); empty: nothing."""
+    lock = planned.lock
+    found = []
+    if not lock.environment.security_boundary:
+        found.append("no security boundary")
+    if lock.budget.seconds != PUBLISHED_SECONDS[lock.budget.tier]:
+        found.append("another time limit")
+    return tuple(found)
+
+
 def objections(
     planned: AttemptPlanned, ended: AttemptEnded | AttemptFound | None, *, invalid: str | None, flagged: bool
 ) -> list[str]:

@@ -32,11 +32,14 @@ class AgentNames:
         named = Counter(agent.name for agent in distinct.values())
         letters = 0
         for key, agent in distinct.items():
-            own = not neutral or agent.name in BUILT_IN
             mark = f" ({short(agent.digest)[:8]})" if named[agent.name] > 1 else ""
-            label = agent.name + mark if own else f"Agent {_letters(letters)}"
-            letters += 0 if own else 1
-            self._views[key] = AgentView(label, agent.digest, agent.tier, agent.version if own else None)
+            own = on_pages = agent.name + mark
+            if agent.name not in BUILT_IN:
+                on_pages = f"Agent {_letters(letters)}"
+                letters += 1
+            shown = on_pages if neutral else own
+            version = agent.version if shown == own else None
+            self._views[key] = AgentView(shown, on_pages, agent.digest, agent.tier, version)
 
     def view(self, agent: AgentRef) -> AgentView:
         """How this agent is shown."""

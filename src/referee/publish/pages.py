@@ -23,7 +23,7 @@ from referee.protocols import Evidence
 from referee.publish import export, words
 from referee.publish.cast import ServedCast, serve
 from referee.publish.facts import Facts
-from referee.publish.views import FileView, RunView, SiteView
+from referee.publish.views import FileView, RunView, SiteView, SubjectView
 from referee.scoring import render
 
 HERE = Path(__file__).parent
@@ -133,6 +133,7 @@ def templates() -> Environment:
         "short": words.short,
         "undashed": words.undashed,
         "blob": blob,
+        "aside_words": aside_words,
     }
     return environment
 
@@ -165,6 +166,12 @@ def blob(file: FileView) -> str:
     """Where a blob lies in the site. The ending keeps every web server from guessing that evidence is a page."""
     digits = file.digest.rsplit(":", 1)[-1]
     return f"evidence/{digits[:2]}/{digits}.bin"
+
+
+def aside_words(subject: SubjectView) -> str:
+    """What is said beside a verdict of the attempts that can never be published."""
+    reasons = (reason for run in subject.aside for reason in run.never)
+    return words.set_aside(len(subject.aside), reasons, inside=subject.rests_on_aside)
 
 
 def _link_evidence(site: SiteView, evidence: Evidence, out: Path) -> None:

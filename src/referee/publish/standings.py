@@ -16,6 +16,7 @@ def entry(run: RunView) -> Entry:
         subject=run.subject,
         outcome=run.outcome,
         total=run.total,
+        publishable=not run.never,
     )
 
 
@@ -36,11 +37,12 @@ def _standing(row: Row, runs: Sequence[RunView], *, rank: int | None) -> Standin
     own = [run for run in runs if agent_key(run.planned.lock.agent) == row.agent]
     sets = []
     for subject, result in row.results.items():
-        counted = [run for run in own if run.subject == subject and run.valid and run.total is not None]
+        made = [(run, run.total) for run in own if run.subject == subject and run.valid and run.total is not None]
         sets.append(
             SetView(
                 subject=subject,
-                totals=tuple((run, run.total) for run in counted if run.total is not None),
+                totals=tuple((run, total) for run, total in made if not run.never),
+                aside=tuple((run, total) for run, total in made if run.never),
                 median=result.middle if result.totals else None,
                 spread=result.spread.percent,
                 unstable=result.spread.unstable,
@@ -55,6 +57,7 @@ def _standing(row: Row, runs: Sequence[RunView], *, rank: int | None) -> Standin
         passed=row.passed,
         attempts=row.counted,
         invalid=row.invalid,
+        aside=tuple(run for one in sets for run, _ in one.aside),
         pass_rate=row.pass_rate,
         sets=tuple(sets),
     )

@@ -12,9 +12,10 @@ from referee.scoring.verdicts import AgentTier
 
 @dataclass(frozen=True)
 class AgentView:
-    """An agent as the page names it; ``digest`` leads to its exact configuration."""
+    """An agent as it is shown here; ``neutral`` is its name on pages, ``digest`` leads to its exact configuration."""
 
     label: str
+    neutral: str
     digest: str
     tier: str
     version: str | None
@@ -85,7 +86,8 @@ class RunView:
 
     ``state`` is ``ended``, ``found`` (its harness had died) or ``open`` (planned, no end recorded yet). ``current`` is
     false for an attempt at another pin than the subject's latest: it is shown and enters nothing. ``outcome``,
-    ``scores`` and ``corroboration`` are empty where the attempt is no measurement.
+    ``scores`` and ``corroboration`` are empty where the attempt is no measurement. ``never`` says in a few words what
+    in its plan keeps it from ever being published.
     """
 
     run: str
@@ -106,6 +108,7 @@ class RunView:
     manifest: FileView | None
     corrections: tuple[Correction, ...]
     objections: tuple[str, ...]
+    never: tuple[str, ...]
 
     @property
     def subject(self) -> str:
@@ -138,7 +141,11 @@ class DetailView:
 
 @dataclass(frozen=True)
 class SubjectView:
-    """One subject: its verdict and every attempt that any agent made at it."""
+    """One subject: its verdict and every attempt that any agent made at it.
+
+    ``aside`` are its valid attempts that can never be published. The verdict leaves them out, or, where
+    ``rests_on_aside``, there are no others and it rests on them alone.
+    """
 
     name: str
     kind: str
@@ -154,14 +161,20 @@ class SubjectView:
     earlier: int
     under_review: bool
     unstable: tuple[str, ...] = ()
+    aside: tuple[RunView, ...] = ()
+    rests_on_aside: bool = False
 
 
 @dataclass(frozen=True)
 class SetView:
-    """All counted attempts of one agent at one subject. ``excluded`` says why the set is out of the board score."""
+    """All counted attempts of one agent at one subject. ``excluded`` says why the set is out of the board score.
+
+    ``aside`` are totals that are shown and counted nowhere: their attempts can never be published.
+    """
 
     subject: str
     totals: tuple[tuple[RunView, float], ...]
+    aside: tuple[tuple[RunView, float], ...]
     median: float | None
     spread: float | None
     unstable: bool
@@ -179,6 +192,7 @@ class StandingView:
     passed: int
     attempts: int
     invalid: int
+    aside: tuple[RunView, ...]
     pass_rate: float | None
     sets: tuple[SetView, ...]
 

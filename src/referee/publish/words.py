@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from referee.scoring.render import number
 
@@ -140,6 +141,15 @@ def short(digest: str) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """``1 attempt``, ``3 attempts``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def set_aside(number: int, reasons: Iterable[str], *, inside: bool) -> str:
+    """What is said beside a figure of attempts that can never be published: that it rests on them, or leaves them out.
+
+    ``rests on 1 attempt that can never be published (no security boundary)``
+    """
+    why = ", ".join(dict.fromkeys(reasons))
+    return f"{'rests on' if inside else 'leaves out'} {count(number, 'attempt')} that can never be published ({why})"
 
 
 def moment(at: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,10 +24,14 @@ class Spread:
 
 @dataclass(frozen=True)
 class SubjectResult:
-    """The totals of one agent's valid attempts at one subject, and whether the subject is under review."""
+    """The totals of one agent's valid attempts at one subject, and whether the subject is under review.
+
+    ``set_aside`` more were measured and can never be published; they are no part of ``totals``.
+    """
 
     totals: tuple[float, ...]
     under_review: bool = False
+    set_aside: int = 0
 
     @property
     def spread(self) -> Spread:
@@ -42,7 +47,7 @@ class SubjectResult:
     def excluded(self) -> str | None:
         """Why the result does not enter the board score, though it is shown; None when it enters."""
         if not self.totals:
-            return "no valid attempt"
+            return "no attempt that can be published" if self.set_aside else "no valid attempt"
         if self.under_review:
             return "the subject is under review"
         return "the runs lie too far apart" if self.spread.unstable else None
@@ -53,7 +58,7 @@ class Row:
     """One agent on the board.
 
     ``score`` None: every result is excluded. ``passed`` of ``counted`` attempts is the pass rate; ``invalid`` attempts
-    are listed and not counted.
+    are listed and not counted, and so are the ``set_aside`` ones, which are valid and can never be published.
     """
 
     agent: str
@@ -62,6 +67,7 @@ class Row:
     passed: int
     counted: int
     invalid: int
+    set_aside: int = 0
 
     @property
     def pass_rate(self) -> float | None:
@@ -71,17 +77,27 @@ class Row:
 
 @dataclass(frozen=True)
 class Entry:
-    """One attempt as the board needs it; ``outcome`` and ``total`` are None exactly when it is invalid."""
+    """One attempt as the board needs it; ``outcome`` and ``total`` are None exactly when it is invalid.
+
+    ``publishable`` is False where its own plan keeps it from ever being published (methodology §4): it was made
+    without a security boundary, or under another budget than its tier's.
+    """
 
     agent: str
     subject: str
     outcome: Outcome | None
     total: float | None
+    publishable: bool = True
 
     @property
     def valid(self) -> bool:
         """Whether it is a measurement."""
         return self.outcome is not None and self.total is not None
+
+    @property
+    def counted(self) -> bool:
+        """Whether figures of the board may rest on it."""
+        return self.valid and self.publishable
 
     @property
     def passed(self) -> bool:
@@ -129,12 +145,12 @@ def under_review(entries: Sequence[Entry]) -> frozenset[str]:
     """Subjects that failed for all agents: marked automatically, until a person has checked (methodology §10).
 
     A subject counts as failed for an agent when the agent made a valid attempt and passed none. *(our reading)* One
-    agent alone is no "all": at least two must have tried.
+    agent alone is no "all": at least two must have tried. Attempts that can never be published say nothing here.
     """
     tried: dict[str, set[str]] = {}
     passed: set[str] = set()
     for entry in entries:
-        if entry.valid:
+        if entry.counted:
             tried.setdefault(entry.subject, set()).add(entry.agent)
             if entry.passed:
                 passed.add(entry.subject)
@@ -159,19 +175,24 @@ def _agents(entries: Sequence[Entry]) -> list[str]:
 
 def _row(agent: str, entries: Sequence[Entry], review: frozenset[str]) -> Row:
     totals: dict[str, list[float]] = {}
+    aside: Counter[str] = Counter()
     for entry in entries:
         made = totals.setdefault(entry.subject, [])
-        if entry.outcome is not None and entry.total is not None:
+        if entry.total is not None and entry.counted:
             made.append(entry.total)
+        elif entry.valid:
+            aside[entry.subject] += 1
     results = {
-        subject: SubjectResult(tuple(made), under_review=subject in review) for subject, made in sorted(totals.items())
+        subject: SubjectResult(tuple(made), under_review=subject in review, set_aside=aside[subject])
+        for subject, made in sorted(totals.items())
     }
-    counted = [entry for entry in entries if entry.valid]
+    counted = [entry for entry in entries if entry.counted]
     return Row(
         agent=agent,
         score=board_score(results),
         results=results,
         passed=sum(1 for entry in counted if entry.passed),
         counted=len(counted),
-        invalid=len(entries) - len(counted),
+        invalid=sum(1 for entry in entries if not entry.valid),
+        set_aside=aside.total(),
     )

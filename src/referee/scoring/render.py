@@ -23,6 +23,8 @@ def percent_of(share: float | None) -> str:
     return "no attempt counted" if share is None else f"{number(share * 100)} %"
 
 
-def spread_text(percent: float | None) -> str:
-    """A spread, already in percent; None is an unbounded one."""
+def spread_text(percent: float | None, attempts: int) -> str:
+    """A spread, already in percent, of so many totals; None is an unbounded one, and one total alone has none."""
+    if attempts < 2:  # noqa: PLR2004 — it takes two to lie apart
+        return "none"
     return "unbounded" if percent is None else f"{number(percent)} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from referee.scoring.bringup import Outcome
 
@@ -41,6 +41,9 @@ class Tried(Protocol):
         """Whether the standard agent or a stronger one made it."""
 
 
+_T = TypeVar("_T", bound=Tried)
+
+
 @dataclass(frozen=True)
 class Attempt:
     """The least that is an attempt for the verdict."""
@@ -66,6 +69,15 @@ def verdict(attempts: Sequence[Tried]) -> Verdict:
     if standard >= STANDARD_ATTEMPTS or standard < len(counted):
         return Verdict.COULD_NOT_VERIFY
     return Verdict.NOT_YET_VERIFIED
+
+
+def deciding(publishable: Sequence[_T], set_aside: Sequence[_T]) -> Sequence[_T]:
+    """The attempts that a subject's verdict rests on (methodology §9, our reading).
+
+    Attempts that can never be published are left out of it, unless there is no other valid one: then the verdict
+    rests on them, which whoever shows it must say beside it.
+    """
+    return publishable if _counted(publishable) or not _counted(set_aside) else set_aside
 
 
 def settled(attempts: Sequence[Tried]) -> bool:
