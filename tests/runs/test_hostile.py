@@ -88,12 +88,13 @@ def test_a_full_disk_inside_the_machine_is_named(measure: Measure) -> None:
     verified(run)
 
 
-def test_an_agent_that_ends_its_own_machine_is_no_measurement(measure: Measure) -> None:
-    run = measure("kill -TERM 1; sleep 30", "--budget-seconds", "60")
+@pytest.mark.parametrize("blow", ["kill -9 -1", "kill -TERM 1", "kill -9 1", "pkill -9 sleep; pkill -9 busybox"])
+def test_an_agent_cannot_end_its_machine_to_void_its_attempt(measure: Measure, blow: str) -> None:
+    run = measure(blow, "--budget-seconds", "60")
     assert run.code == 4
-    assert run.attempt["valid"] is False
+    assert run.attempt["valid"] is True, run.attempt["reason"]
+    assert (run.attempt["outcome"], run.attempt["total"]) == ("fail", 0)
     assert not containers(run.workspace)
-    verified(run)
 
 
 def test_a_machine_that_vanishes_under_the_rerun_is_no_verdict_on_the_agent(subject: Path) -> None:

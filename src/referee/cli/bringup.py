@@ -131,6 +131,7 @@ def measure(
 
     def attempt(tier: AgentTier) -> Judgement:
         plan = by_tier[tier]
+        check_host_disk(stores.workspace)
         index = next_index(stores.records.read(), subject=subject.name, agent=plan.agent.name)
         progress.say(f"attempt {index} of {subject.name} by {plan.agent.name}")
         try:
@@ -216,7 +217,7 @@ def describe(plan: Plan, judgements: Sequence[Judgement], records: Sequence[Reco
 
 
 def _seen(end: AttemptEnded) -> dict[str, Any]:
-    facts = end.model_dump(mode="json", include={"recording", "quiet", "rerun", "phases", "machine"})
+    facts = end.model_dump(mode="json", include={"recording", "quiet", "rerun", "network", "phases", "machine"})
     return {**facts, "files": {ref.name: ref.digest for ref in end.evidence}}
 
 

@@ -20,6 +20,7 @@ _PHASES = {
     "report": "report: reading",
     "rerun": "corroboration: running the reported command again",
     "destroy": "machine: destroying",
+    "network": "network: asking a fresh machine whether the registry is within reach",
     "seal": "evidence: sealing",
 }
 

@@ -97,6 +97,7 @@ def _docker(workspace: Workspace, *, display: bool = False) -> Sandbox:
         image=config.environment.image,
         variant="display" if display and config.environment.variant == "default" else config.environment.variant,
         blocked_networks=config.network.blocked,
+        host_reachable=config.network.host_reachable,
         workspace=workspace_id(workspace),
     )
     sandbox.ping()

@@ -17,11 +17,9 @@ class Cause(StrEnum):
     DEADLINE = "deadline"
     ENGINE_UNAVAILABLE = "engine_unavailable"
     ENVIRONMENT_UNAVAILABLE = "environment_unavailable"
-    SOURCE_UNREACHABLE = "source_unreachable"
-    DIGEST_MISMATCH = "digest_mismatch"
-    HOST_DISK_FLOOR = "host_disk_floor"
-    AGENT_INSTALL_FAILED = "agent_install_failed"
     MACHINE_FAULT = "machine_fault"
+    NETWORK_OF_MACHINES = "network_of_machines"
+    HOST_DISK = "host_disk"
     MEMORY_OF_MACHINE = "memory_of_machine"
     DISK_OF_MACHINE = "disk_of_machine"
     RECORDER_WRITE_ERROR = "recorder_write_error"
@@ -53,11 +51,11 @@ FAILURES: dict[Cause, Failure] = {
     Cause.DEADLINE: Failure("agent", False, True, "the time limit ended the agent's work"),
     Cause.ENGINE_UNAVAILABLE: Failure("ours", True, False, "no container engine answered"),
     Cause.ENVIRONMENT_UNAVAILABLE: Failure("ours", False, False, "the environment image was not to be had"),
-    Cause.SOURCE_UNREACHABLE: Failure("source", True, False, "the subject could not be fetched"),
-    Cause.DIGEST_MISMATCH: Failure("source", False, False, "what was fetched is not what was pinned"),
-    Cause.HOST_DISK_FLOOR: Failure("ours", False, False, "the host had too little free disk to start"),
-    Cause.AGENT_INSTALL_FAILED: Failure("ours", True, False, "the agent could not be installed"),
     Cause.MACHINE_FAULT: Failure("ours", True, False, "the machine failed under the attempt"),
+    Cause.NETWORK_OF_MACHINES: Failure(
+        "ours", True, False, "the package registries were out of reach of a fresh machine too"
+    ),
+    Cause.HOST_DISK: Failure("ours", False, False, "the host's disk was full"),
     Cause.MEMORY_OF_MACHINE: Failure("ours", False, False, "the machine ran out of its memory and was stopped"),
     Cause.DISK_OF_MACHINE: Failure("ours", False, False, "the machine's disk limit was reached and it was stopped"),
     Cause.RECORDER_WRITE_ERROR: Failure("ours", True, False, "the recording could not be written"),

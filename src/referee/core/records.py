@@ -126,6 +126,17 @@ class RerunFacts(Fact):
     could_not_run: str | None = None
 
 
+class NetworkFacts(Fact):
+    """Whether a fresh machine reached the subject's package registry, asked when an attempt claimed no pass.
+
+    ``reachable`` is what tells a project that does not install from a network of ours that was down.
+    """
+
+    asked: str
+    reachable: bool
+    said: str
+
+
 class AttemptPlanned(Fact):
     """Appended before the machine is made."""
 
@@ -149,6 +160,7 @@ class AttemptEnded(Fact):
     quiet: QuietFacts | None
     report_rejected: str | None
     rerun: RerunFacts | None
+    network: NetworkFacts | None = None
     spent_usd: float
     phases: dict[str, float]
     machine: dict[str, Any]

@@ -101,12 +101,28 @@ def parse_report(data: bytes) -> Report:
     try:
         return Report.model_validate_json(data)
     except ValidationError as exc:
-        raise ReportRejected(_first_breach(exc)) from exc
+        raise ReportRejected(_first_breach(exc), todo=_how_many(exc)) from exc
 
 
 def _kind(value: Any) -> str:
     names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "null")
+
+
+def _places(exc: ValidationError) -> list[str]:
+    """Where the report breaks the schema, in order; a field that fits none of its forms is one place."""
+    places: dict[str, None] = {}
+    for error in exc.errors(include_url=False, include_input=False):
+        loc = [str(part) for part in error["loc"]]
+        places[".".join(loc[:1] if loc[:1] == ["verified_how"] else loc)] = None
+    return list(places)
+
+
+def _how_many(exc: ValidationError) -> str:
+    places = _places(exc)
+    if len(places) == 1:
+        return "it is the only error"
+    return f"it is the first of {len(places)} errors; the others: {', '.join(places[1:])}"
 
 
 def _first_breach(exc: ValidationError) -> str:

@@ -9,6 +9,7 @@ A fault of our own side makes the attempt invalid, never a zero: ``core.failure`
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +26,12 @@ from referee.adapters.recorder import (
     derive,
     record,
 )
+from referee.benchmarks.bringup.canary import ask_network
 from referee.benchmarks.bringup.rerun import rerun
 from referee.core.failure import FAILURES, Cause
-from referee.core.records import AttemptEnded, AttemptPlanned, QuietFacts, RecordingFacts, RerunFacts
+from referee.core.records import AttemptEnded, AttemptPlanned, NetworkFacts, QuietFacts, RecordingFacts, RerunFacts
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
-from referee.errors import EngineUnavailable, Finding, MachineFault, ReportRejected
+from referee.errors import EngineUnavailable, EnvironmentUnavailable, Finding, MachineFault, ReportRejected
 from referee.protocols import PROJECT, REPORT, WORK, Evidence, Machine, MachineSpec, Records, Sandbox
 from referee.runner.journal import Journal
 from referee.runner.place import work_tar
@@ -83,6 +85,7 @@ class _Seen:
     report: Report | None = None
     report_rejected: str | None = None
     rerun: RerunFacts | None = None
+    network: NetworkFacts | None = None
     machine: dict[str, object] | None = None
 
     def end(self, cause: Cause, detail: str = "") -> None:
@@ -126,6 +129,13 @@ def run_attempt(
         _observe(plan, run, directory, bench, seen, journal, on_output)
     except EngineUnavailable as exc:
         seen.end(Cause.ENGINE_UNAVAILABLE, exc.message)
+    except EnvironmentUnavailable as exc:
+        seen.end(Cause.ENVIRONMENT_UNAVAILABLE, exc.message)
+    except OSError as exc:
+        if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            seen.end(Cause.INTERNAL, f"{type(exc).__name__}: {exc}")
+            raise
+        seen.end(Cause.HOST_DISK, f"{FAILURES[Cause.HOST_DISK].sentence}: {exc}")
     except MachineFault as exc:
         seen.end(Cause.MACHINE_FAULT, exc.message)
     except KeyboardInterrupt:
@@ -148,18 +158,17 @@ def _observe(
     journal: Journal,
     on_output: Callable[[bytes], None] | None,
 ) -> None:
+    spec = MachineSpec(
+        run=run,
+        workspace=bench.workspace,
+        deadline=time.time() + plan.budget.seconds + GRACE_SECONDS,
+        limits=plan.rules.limits,
+        environment={},
+        inputs=plan.start.inputs,
+        ca_bundle=bench.ca_bundle,
+    )
     with journal.phase("machine"):
-        machine = bench.sandbox.create(
-            MachineSpec(
-                run=run,
-                workspace=bench.workspace,
-                deadline=time.time() + plan.budget.seconds + GRACE_SECONDS,
-                limits=plan.rules.limits,
-                environment={},
-                inputs=plan.start.inputs,
-                ca_bundle=bench.ca_bundle,
-            )
-        )
+        machine = bench.sandbox.create(spec)
     try:
         with journal.phase("place"):
             ends_at = time.time() + plan.budget.seconds
@@ -184,6 +193,21 @@ def _observe(
     finally:
         with journal.phase("destroy"):
             machine.destroy()
+    if seen.cause in {None, Cause.DEADLINE} and not (seen.report and seen.report.test_depth != "tier3_none"):
+        with journal.phase("network"):
+            _ask_network(plan, bench, spec, seen)
+
+
+def _ask_network(plan: Plan, bench: Bench, spec: MachineSpec, seen: _Seen) -> None:
+    """An attempt that claims no pass is a measurement only if a fresh machine has a network."""
+    fresh = bench.sandbox.create(spec)
+    try:
+        seen.network = ask_network(fresh, plan.placement.facts)
+    finally:
+        fresh.destroy()
+    if not seen.network.reachable:
+        seen.cause = None
+        seen.end(Cause.NETWORK_OF_MACHINES, f"{FAILURES[Cause.NETWORK_OF_MACHINES].sentence}: {seen.network.said}")
 
 
 def _record(
@@ -281,6 +305,7 @@ def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Jou
         quiet=seen.quiet,
         report_rejected=seen.report_rejected,
         rerun=seen.rerun,
+        network=seen.network,
         spent_usd=0.0,
         phases=phases,
         machine=seen.machine or {},

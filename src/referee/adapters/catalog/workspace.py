@@ -78,9 +78,13 @@ class Environment(_Section):
 
 
 class Network(_Section):
-    """Networks that a machine cannot reach."""
+    """What a machine cannot reach: the blocked networks, and services of the host unless ``host_reachable``.
+
+    Set ``host_reachable`` where a mirror or proxy runs on the host itself.
+    """
 
     blocked: tuple[str, ...] = ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128")
+    host_reachable: bool = False
 
 
 class Config(_Section):

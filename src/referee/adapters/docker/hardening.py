@@ -55,7 +55,7 @@ def machine_host_config(client: Any, spec: MachineSpec, *, keeper: str, disk_by_
     """The fences of a machine."""
     limits = spec.limits
     return client.create_host_config(
-        init=True,  # reaps orphans, and its death ends the whole process namespace
+        init=False,  # the main command is the init; the engine's own would end with its one child
         network_mode=f"container:{keeper}",
         volumes_from=[f"{keeper}:ro"],  # the trusted tools
         mounts=mounts(spec),
@@ -116,8 +116,17 @@ def mounts(spec: MachineSpec) -> list[Mount]:
 
 
 def main_command(seconds: int) -> list[str]:
-    """A machine's main process: waits, and ends the machine by itself when every harness is gone."""
-    return [BUSYBOX, "sleep", str(seconds)]
+    """A machine's init: reaps orphans, and ends the machine by itself when every harness is gone.
+
+    It is the first process of its namespace and handles no signal, so the kernel lets nothing inside end it: what
+    ends a machine is the engine's doing or the memory limit's, never the agent's.
+    """
+    lines = (
+        "trap '' TERM INT HUP QUIT USR1 USR2 PIPE ALRM",
+        f"end=$(( $({BUSYBOX} date +%s) + {seconds} ))",
+        f"while [ $({BUSYBOX} date +%s) -lt $end ]; do {BUSYBOX} sleep 30 & wait; done",
+    )
+    return [BUSYBOX, "sh", "-c", "\n".join(lines)]
 
 
 def in_force(limits: Limits, *, disk_by_engine: bool) -> dict[str, object]:

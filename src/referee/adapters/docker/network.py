@@ -80,12 +80,17 @@ def _settle(client: Any) -> str:
     return str(found[0]["Id"])
 
 
-def keeper_command(blocked: Sequence[str], seconds: int) -> list[str]:
+def keeper_command(blocked: Sequence[str], seconds: int, *, host_reachable: bool) -> list[str]:
     """What a keeper runs: block, say so, wait.
 
-    A machine without IPv6 has nothing to block there, so only a failure of an IPv4 route stops the keeper.
+    The gateway stays the way out, but its own address, where services of the host listen, is blocked like a network,
+    unless ``host_reachable``. A machine without IPv6 has nothing to block there, so only a failure of an IPv4 route
+    stops the keeper.
     """
     lines = []
+    if not host_reachable:
+        lines.append(f"set -- $({BUSYBOX} ip route show default)")
+        lines.append(f'[ -z "$3" ] || {BUSYBOX} ip route add unreachable "$3/32" || exit 1')
     for network in blocked:
         parsed = ipaddress.ip_network(network)
         if parsed.version == 4:  # noqa: PLR2004 — IPv4

@@ -52,6 +52,7 @@ class DockerSandbox:
         image: the image's name without the variant.
         variant: the stage of the Dockerfile, used as the tag.
         blocked_networks: networks that no machine can reach, beside the link-local ones.
+        host_reachable: whether machines reach services of the host on the network's gateway address.
         workspace: labels machines with the workspace they belong to.
 
     Raises:
@@ -64,11 +65,13 @@ class DockerSandbox:
         image: str = "referee-env",
         variant: str = "default",
         blocked_networks: Sequence[str] = (),
+        host_reachable: bool = False,
         workspace: str = "",
     ) -> None:
         self._tag = f"{image}:{variant}"
         self._variant = variant
         self._blocked = tuple(dict.fromkeys((*LINK_LOCAL, *blocked_networks)))
+        self._host_reachable = host_reachable
         self._workspace = workspace
         self._client: Any = connect()
         self._network: str | None = None
@@ -165,6 +168,7 @@ class DockerSandbox:
             "keeper": keeper,
             "image_digest": image,
             "blocked_networks": list(self._blocked),
+            "host_reachable": self._host_reachable,
             "security_options": list(info.get("SecurityOptions") or ()),
             **in_force(spec.limits, disk_by_engine=by_engine),
         }
@@ -177,7 +181,7 @@ class DockerSandbox:
             try:
                 created = client.create_container(
                     image,
-                    keeper_command(self._blocked, seconds),
+                    keeper_command(self._blocked, seconds, host_reachable=self._host_reachable),
                     hostname="machine",
                     labels={**labels, ROLE_LABEL: "keeper"},
                     host_config=keeper_host_config(client, self._network, labels),
