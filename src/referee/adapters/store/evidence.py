@@ -43,7 +43,8 @@ class LocalEvidence:
 
         Raises:
             CouldNotVerify: the disk refused; nothing of the attempt to store remains.
-            Finding: what stands in the store under this digest is not these bytes.
+            Finding: what stands in the store under this digest is no regular file. One with other bytes is set
+                aside under another name: a blob that several runs share must not stop later ones.
         """
         made = False
         try:
@@ -80,13 +81,21 @@ class LocalEvidence:
                 todo="move it away: something else put it there",
             ) from exc
         try:
-            if _stands(inside, digest):
-                self.check(f"sha256:{digest}")
-            else:
+            if _stands(inside, digest) and not self._holds(digest):
+                os.rename(digest, f"{digest}.changed-{secrets.token_hex(4)}", src_dir_fd=inside, dst_dir_fd=inside)
+            if not _stands(inside, digest):
                 os.rename(temporary, digest, src_dir_fd=root, dst_dir_fd=inside)
             os.fsync(inside)
         finally:
             os.close(inside)
+
+    def _holds(self, digest: str) -> bool:
+        """Whether the blob that stands under a digest is still the one; a changed one is set aside, never deleted."""
+        try:
+            self.check(f"sha256:{digest}")
+        except DigestMismatch:
+            return False
+        return True
 
     def path(self, digest: str) -> Path:
         """Where the blob lies.
@@ -153,13 +162,24 @@ class LocalEvidence:
         return data
 
     def digests(self) -> Iterator[str]:
-        """The digests of all blobs, sorted; names that are no digest (a writer's temporary files) are left out."""
-        if not self.root.is_dir():
-            return
-        for directory in sorted(self.root.iterdir()):
-            if len(directory.name) == 2 and directory.is_dir():  # noqa: PLR2004 — ab of ab/<digest>
-                names = (entry.name for entry in directory.iterdir())
-                yield from sorted(f"sha256:{name}" for name in names if _HEX.fullmatch(name))
+        """The digests of all blobs, sorted; what is no blob is left out, see ``strays``."""
+        yield from (f"sha256:{path.name}" for path in self._entries() if self._is_blob(path))
+
+    def strays(self) -> Iterator[Path]:
+        """What lies in the store and is no blob of it, relative to its root, sorted; writers' temporary files aside."""
+        for path in self._entries():
+            if not self._is_blob(path) and not path.name.startswith(_INCOMING):
+                yield path.relative_to(self.root)
+
+    def _entries(self) -> Iterator[Path]:
+        """Everything but directories, and links to them, which the store never makes."""
+        for directory, below, files in os.walk(self.root):
+            below.sort()
+            links = [name for name in below if Path(directory, name).is_symlink()]
+            yield from (Path(directory, name) for name in sorted([*files, *links]))
+
+    def _is_blob(self, path: Path) -> bool:
+        return bool(_HEX.fullmatch(path.name)) and path.parent == self.root / path.name[:2]
 
 
 def _write(root: int, temporary: str, source: Path | bytes) -> tuple[str, int]:
