@@ -209,7 +209,7 @@ const supply = (error, given) => {
   return null
 }
 const imports = async name => {
-  if (Object.hasOwn(frames, name)) { define({ [name]: frames[name] }); return true }
+  if (Object.hasOwn(frames, name)) { define(frames); return true }
   const known = builtin(name, require)
   if (known) { define({ [name]: known }); return true }
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
@@ -234,7 +234,7 @@ const ask = async (server, paths) => {
   if (!at || typeof at !== 'object') return
   for (const where of paths.length ? paths : ['/']) {
     try {
-      const answer = await within(fetch(`http://127.0.0.1:${at.port}${where}`, { headers: { connection: 'close' } }))
+      const answer = await fetch(`http://127.0.0.1:${at.port}${where}`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(5000) })
       const body = await answer.text()
       if (/<title>(Index of|listing directory|Directory listing)/i.test(body)) continue
       write(`GET ${where} -> ${answer.status} ${answer.headers.get('content-type') || ''} ${body.slice(0, 200).replace(/\s+/g, ' ')}`)
@@ -277,7 +277,7 @@ const example = async snippet => {
         current.ran.push(i)
         const name = names[0]
         if (uses(node, names)) current.used.push(i)
-        if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(') && /^(Function|Export)/.test(node.type)) components.push([i, name])
+        if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(')) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
         if (quiet && !snippet.quiet) write(`${first}  ->  ${shape(names.length === 1 ? globalThis[names[0]] : value)}`)
         if (returns && value !== undefined && !quiet) write(`${first}  ->  ${show(value).split('\n').slice(0, 8).join('\n').slice(0, 400)}`)

@@ -1,0 +1,131 @@
+"""The JavaScript examples of a README: types, JSX, signatures, what changes from run to run, what shows nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from referee.adapters.agents.baseline import commands, proof
+from referee.adapters.agents.baseline.terminal import Result
+
+PAYLOAD = Path(__file__).parents[1] / "src/referee/adapters/agents/baseline/payload"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a package of ours, React, and the verification's parsers beside it."""
+    root = tmp_path_factory.mktemp("bench")
+    (root / "verify").mkdir()
+    for path in PAYLOAD.glob("*.mjs"):
+        shutil.copy(path, root / "verify")
+    line = "npm init -y && npm install --silent acorn@8 sucrase@3 && cd .. && npm init -y && npm install react@18 "
+    subprocess.run(line + "react-dom@18", shell=True, cwd=root / "verify", check=True, capture_output=True)
+    own = root / "node_modules/shout"
+    own.mkdir()
+    (own / "package.json").write_text('{"name": "shout", "version": "1.0.0", "type": "module", "main": "i.js"}')
+    (own / "i.js").write_text(
+        "import React from 'react'\nexport const shout = s => s.toUpperCase()\n"
+        "export const dice = () => Math.random()\n"
+        "export const Loud = p => React.createElement('b', null, shout(p.children))\n"
+    )
+    return root
+
+
+def trial(bench: Path, *texts: str, **more: Any) -> dict[str, dict[str, Any]]:
+    """What came of examples, by number; ``more`` goes into each."""
+    snippets = [{"id": str(n + 1), "title": "", "text": text, **more} for n, text in enumerate(texts)]
+    (bench / "list.json").write_text(json.dumps({"package": ["shout"], "paths": [], "snippets": snippets}))
+    line = ["node", "verify/verify_snippets.mjs", "list.json", "--trial", "out.json"]
+    subprocess.run(line, cwd=bench, check=False, capture_output=True, timeout=60)
+    value: dict[str, dict[str, Any]] = json.loads((bench / "out.json").read_text())
+    return value
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_types_are_read_and_documented_values_compared(bench: Path) -> None:
+    text = "import { shout } from 'shout'\ninterface A { b: string }\nconst a: A = { b: 'x' }\n"
+    text += "shout(a.b as string) // 'X'\n"
+    seen = trial(bench, text, typed=True)["1"]
+    assert not seen["failed"]
+    assert len(seen["matched"]) == 1
+    assert seen["matched"] == [index for index in seen["used"] if index in seen["matched"]]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_a_component_that_is_only_defined_is_rendered(bench: Path) -> None:
+    own = "import { Loud } from 'shout'\nexport default function App() { return <p><Loud>hi</Loud></p> }\n"
+    mounted = "import { createRoot } from 'react-dom/client'\ncreateRoot(document.body).render(<Loud>ho</Loud>)\n"
+    seen = trial(bench, own, mounted)
+    said = json.dumps([seen["1"]["said"], seen["2"]["said"]])
+    assert "<b>HI</b>" in said
+    assert "<b>HO</b>" in said
+    assert all(seen[number]["used"] and not seen[number]["failed"] for number in "12")
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_a_definition_alone_shows_nothing(bench: Path) -> None:
+    seen = trial(
+        bench, "import { shout } from 'shout'\nconst f = () => shout('a')\nfunction g() { return shout('b') }\n"
+    )
+    assert (seen["1"]["used"], seen["1"]["failed"]) == ([], {})
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_paragraphs_that_no_parser_reads_do_not_hide_the_others(bench: Path) -> None:
+    text = "import { shout } from 'shout'\n\nshout(text[, options])\n\n... and so on ...\n\nshout('b') // 'B'\n"
+    seen = trial(bench, text)["1"]
+    assert set(seen["failed"]) == {"-1"}
+    assert len(seen["used"]) == 2
+    assert not trial(bench, text, skip=[-1])["1"]["failed"]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_a_muted_statement_says_what_it_gave_without_the_value(bench: Path) -> None:
+    text = "import { dice, shout } from 'shout'\ndice()\nshout('c')\n"
+    first, second = (trial(bench, text, mute=[1])["1"]["said"] for _ in range(2))
+    assert first == second
+    assert "number, another each time" in first["1"]
+    assert "'C'" in first["2"]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_an_example_in_a_test_frame_runs_and_can_fail(bench: Path) -> None:
+    head = "import { shout } from 'shout'\n"
+    body = "describe('s', () => { it('shouts', () => { expect(shout('a')).toBe('%s') }) })\n"
+    seen = trial(bench, head + body % "A", head + body % "B")
+    assert (seen["1"]["failed"], len(seen["1"]["used"])) == ({}, 1)
+    assert "expected 'A' to be 'B'" in next(iter(seen["2"]["failed"].values()))["text"]
+
+
+def result(output: str) -> Result:
+    """A run that printed this."""
+    return Result(command="verify", code=0, output=output, seconds=1.0)
+
+
+def test_of_output_that_changes_the_stable_lines_are_kept_and_nothing_when_none_is() -> None:
+    steps: list[dict[str, Any]] = [{"kind": "command", "line": "go"}]
+    runs = [result(f"$ go\nloaded 3 words\nnonce {n}\nverified: 1\n") for n in (1, 2)]
+    assert proof._mute(steps, runs) is None
+    assert steps[0]["stable"] == ["loaded 3 words", "verified: 1"]
+    assert proof._mute(steps, runs) is None
+    assert (steps[0].get("quiet"), "stable" in steps[0]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [("mkdir -p build && cd build && cmake ..", "build"), ("cd a; cd b && make", "a/b"), ("(cd a && make)", ""),
+     ("cd /tmp && ls", ""), ("make", "")],
+)  # fmt: skip
+def test_a_line_leaves_the_readers_shell_where_its_cd_went(line: str, where: str) -> None:
+    assert commands.moves(line) == where
