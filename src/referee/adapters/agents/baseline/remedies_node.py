@@ -14,6 +14,9 @@ from .workshop import Applied, Remedy
 if TYPE_CHECKING:
     from .workshop import Workshop
 
+#: Words that stand in our own invocations and samples: that nothing of that name is there is no lack of a package.
+OURS = frozenset({"hello", "goodbye", "sample", "world", "app", "index", "main", "src", "lib"})
+
 
 def peer(shop: Workshop, _match: re.Match[str], result: Result, _argument: str) -> Applied | None:
     """Install the version that the complaining package accepts, instead of forcing; its kin go with it."""
@@ -52,7 +55,7 @@ def node_module(shop: Workshop, match: re.Match[str], result: Result, _argument:
     own = shop.mission.package or ""
     if (
         not name
-        or name in {own, "node", "npm"}
+        or name in {own, "node", "npm", *OURS}
         or name.startswith((".", "/", "node:"))
         or "/" in name.lstrip("@").split("/", 1)[-1]
     ):

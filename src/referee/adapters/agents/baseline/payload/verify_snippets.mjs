@@ -241,6 +241,7 @@ const ask = async (server, paths) => {
       if (answer.ok && body.length) current.answered.push(where)
     } catch (error) {
       write(`GET ${where} -> ${error.message}`)
+      if (error.name === 'TimeoutError') return
     }
   }
 }
