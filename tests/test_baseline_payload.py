@@ -92,7 +92,7 @@ def test_a_snippet_that_fails_fails_the_verification(tmp_path: Path) -> None:
 def test_a_doctest_is_compared(tmp_path: Path) -> None:
     seen = trial(tmp_path, [snippet(1, ">>> import csv\n>>> csv.QUOTE_ALL + 1\n2\n>>> 1\n5\n", "pycon")], ["csv"])
     assert seen["1"]["matched"] == [1]
-    assert seen["1"]["differs"] == [2]
+    assert seen["1"]["differs"] == [[2, "5", "1"]]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ _INCOMPLETE = frozenset({
     "ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND", "ModuleNotFoundError", "SSLError", "ProxyError", "HTTPError",
 })  # fmt: skip
 _MOST_EXAMPLES = 40
+#: The words before a block that shows what an example prints.
+_SHOWN = re.compile(
+    r"\b(outputs?|prints?|printed|results?( in)?|returns?|yields|gives|produces|displays?)\b[^.]{0,40}:?\s*$",
+    re.IGNORECASE,
+)
 
 
 @dataclass
@@ -36,6 +41,10 @@ class Tried:
     matched: int = 0
     uses: bool = False
     failed: list[str] = field(default_factory=list)
+    #: Those of ``failed`` that the software itself raised or reported: errors, whatever else ran.
+    faults: list[str] = field(default_factory=list)
+    #: What the README shows and what came instead, in words.
+    differs: list[str] = field(default_factory=list)
     commands: int = 0
     servers: int = 0
     others: list[str] = field(default_factory=list)
@@ -95,6 +104,8 @@ class Examples:
                 "kind": "pycon" if typed.kind == "pycon" else "plain",
                 "text": typed.text,
                 "order": typed.block.order,
+                "typed": typed.kind == "typescript",
+                "expected": self._shown_after(typed),
             }
             for number, typed in enumerate([typed for typed in self.typed if typed.kind in kinds][:_MOST_EXAMPLES])
         ]
@@ -106,6 +117,12 @@ class Examples:
             trial = self._trial(language, listed, paths)
             if not self._judge(listed, trial) or self.shop.mission.left() < 30:  # noqa: PLR2004
                 break
+        if self.tried.differs:  # what changes from run to run is no finding
+            before = set(self.tried.differs)
+            self._judge(listed, self._trial(language, listed, paths))
+            self.tried.differs = [found for found in self.tried.differs if found in before]
+        if language == "javascript":
+            self._converge(listed, paths)
         live = [snippet for snippet in listed if not snippet.get("drop")]
         if live and self.tried.uses:
             self._steady(language, listed, paths)
@@ -118,6 +135,31 @@ class Examples:
                 line = f"{self._line(language)} --serve {snippet['id']}"
                 self.serving.append((line, self.paths(str(snippet["text"]))))
 
+    def _shown_after(self, typed: Typed) -> str:
+        """The output that the README shows for a whole example: the block right behind it, where its words say so."""
+        after = next((other for other in self.typed if other.block.order == typed.block.order + 1), None)
+        if after is None or after.kind not in {"text", "data", "other"} or typed.kind == "pycon":
+            return ""
+        return after.text if _SHOWN.search(after.block.before[-80:]) else ""
+
+    def _converge(self, listed: list[dict[str, Any]], paths: list[str]) -> None:
+        """Leave out what fails only because something before it was left out; an example that never settles goes."""
+        for last in (False, False, True):
+            if not any(snippet.get("skip") for snippet in listed if not snippet.get("drop")):
+                return
+            earlier = self.tried
+            trial = self._trial("javascript", listed, paths)
+            failing = [snippet for snippet in listed if (trial.get(snippet["id"]) or {}).get("failed")]
+            for snippet in failing if last else ():
+                snippet["drop"] = True
+                trial.pop(snippet["id"])
+            self._judge(listed, trial)
+            self.tried.failed = list(dict.fromkeys([*earlier.failed, *self.tried.failed]))
+            self.tried.faults = list(dict.fromkeys([*earlier.faults, *self.tried.faults]))
+            self.tried.broken = self.tried.broken or earlier.broken
+            if not failing:
+                return
+
     def _modules(self, language: str, listed: list[dict[str, Any]]) -> None:
         """Examples that the README tells to save under a name are saved under it."""
         suffix = {"python": ".py", "javascript": r"\.(?:js|mjs|cjs)"}[language]
@@ -125,7 +167,7 @@ class Examples:
             if typed.kind not in {"python", "javascript"}:
                 continue
             named = re.findall(rf"(?<![\w/])([a-z_][\w-]*{suffix})\b", typed.block.before[-160:])
-            named = [name for name in named if name.split(".")[0] not in {"node", *self.own}]
+            named = [name for name in named if not {name, name.split(".")[0]} & {"node", *self.own}]
             first = re.match(rf"\s*(?:#|//)\s*([A-Za-z_][\w-]*{suffix})\s*$", typed.text.splitlines()[0])
             name = first.group(1) if first else named[-1] if named else ""
             if name and name not in self.given:
@@ -200,11 +242,14 @@ class Examples:
             return {}
         return value
 
-    def _judge(self, listed: list[dict[str, Any]], trial: dict[str, Any]) -> bool:
+    def _judge(  # noqa: C901 — one question after the other
+        self, listed: list[dict[str, Any]], trial: dict[str, Any]
+    ) -> bool:
         """Mark what failed as skipped; True when it must be tried again (the interpreter died on an example)."""
         again = False
         tried = Tried()
-        inside = 0
+        inside = used = 0
+        answered = False
         for snippet in listed:
             if snippet.get("drop"):
                 continue
@@ -225,7 +270,12 @@ class Examples:
             tried.servers += len(seen.get("answered", []))
             if not seen["ran"]:
                 snippet["drop"] = True
-            tried.statements += len(seen["ran"])
+            wrong = [entry for entry in seen.get("differs", []) if isinstance(entry, list)]
+            tried.differs += [mismatch(said, came) for _, said, came in wrong]
+            if len(wrong) <= len(seen["matched"]):  # else this example did not do what is documented
+                tried.statements += max(0, len(seen["ran"]) - len(wrong))
+                used += len(seen.get("used") or [])
+                answered = answered or bool(seen.get("answered"))
             tried.matched += len(seen["matched"])
             for failure in seen["failed"].values():
                 if failure.get("ports"):
@@ -233,28 +283,46 @@ class Examples:
                 elif failure["kind"] not in _INCOMPLETE:
                     inside += bool(failure.get("inside"))
                     tried.failed.append(f"{failure['text'][:160]}")
-        used = sum(len(seen.get("used") or []) for seen in trial.values())
+                    if failure.get("inside"):
+                        tried.faults.append(tried.failed[-1])
         tried.broken = inside > 0 and inside >= used
-        tried.uses = any(seen.get("used") or seen.get("answered") for seen in trial.values())
+        tried.uses = (used > 0 or answered) and len(tried.differs) <= tried.matched
         tried.commands, tried.crashed, tried.others = self.tried.commands, self.tried.crashed, self.tried.others
         self.tried = tried
         return again
 
     def _steady(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> None:
-        """Run the kept examples twice; those whose output is not the same each time only say that they ran."""
-        seen: list[dict[str, str]] = []
-        for _ in range(2):
-            self._start()
-            self._save(language, listed, paths)
-            line = self.shop.as_user(self._line(language))
-            result = self.shop.run(line, cwd=self.cwd, timeout=300, show=False)
-            seen.append(_by_example(result))
-        for snippet in listed:
-            first, second = (run.get(str(snippet["id"]), "") for run in seen)
-            if first != second:
+        """Run the kept examples twice; what is not the same each time only says that it ran.
+
+        Where the trial tells what each statement said, only those statements are muted, else the whole example.
+        """
+        out = self.shop.verify / f"{language}-steady.json"
+        for whole in (False, True):
+            seen: list[dict[str, str]] = []
+            said: list[dict[str, Any]] = []
+            for _ in range(2):
+                self._start()
+                self._save(language, listed, paths)
+                out.unlink(missing_ok=True)
+                line = self._line(language) + (f" --trial {out}" if language == "javascript" else "")
+                result = self.shop.run(self.shop.as_user(line), cwd=self.cwd, timeout=300, show=False)
+                seen.append(_by_example(result))
+                said.append(_said(out))
+            unsteady = False
+            for snippet in listed:
+                number = str(snippet["id"])
+                first, second = (run.get(number, "") for run in seen)
+                if first == second:
+                    continue
+                mute = _differing(*(run.get(number, {}) for run in said))
+                if mute and not whole:
+                    snippet["mute"], unsteady = mute, True
+                    continue
                 snippet["quiet"] = True
                 matched = snippet.get("matched") or []
                 snippet["matched"] = [] if first.count("as documented") != second.count("as documented") else matched
+            if not unsteady:
+                break
         self._save(language, listed, paths)
 
     def paths(self, text: str) -> list[str]:
@@ -267,6 +335,12 @@ class Examples:
         return list(dict.fromkeys(filled))[:6]
 
 
+def mismatch(said: str, came: str) -> str:
+    """The sentence on an output that is not the documented one."""
+    shown, printed = (" / ".join(text.split("\n"))[:120] for text in (said.strip(), came.strip()))
+    return f"the README shows `{shown}`, what came is `{printed or 'nothing'}`"
+
+
 def _by_example(result: Result) -> dict[str, str]:
     """The output of each example."""
     found: dict[str, str] = {}
@@ -277,3 +351,18 @@ def _by_example(result: Result) -> dict[str, str]:
             current = match.group(1)
         found[current] = found.get(current, "") + line + "\n"
     return found
+
+
+def _said(path: Path) -> dict[str, dict[str, str]]:
+    """What each statement of each example said, as the trial wrote it down; empty where it does not."""
+    try:
+        trials = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {number: trial.get("said") or {} for number, trial in trials.items()}
+
+
+def _differing(first: dict[str, str], second: dict[str, str]) -> list[int]:
+    """The statements that said one thing in one run and another in the other."""
+    keys = {*first, *second} - {"-1"}
+    return sorted(int(key) for key in keys if first.get(key) != second.get(key))

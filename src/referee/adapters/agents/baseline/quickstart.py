@@ -167,11 +167,7 @@ class Quickstart(Examples):
         if result.code is None and not result.waiting and self.shop.display and self._desktop(result.command, here):
             return
         if not result.ok:
-            stayed = result.code is None
-            if not stayed and (command.purpose == "own" or self.shop.mission.kind == "repository"):
-                self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
-                if not self._ours(command.line):
-                    self.tried.faults.append(self.tried.failed[-1])
+            self._lost(command, result)
             return
         if self._contradicted(command, result, here):
             return
@@ -184,10 +180,17 @@ class Quickstart(Examples):
         documented = bool(command.expected.strip()) and verdict(command.expected, result.output) == "same"
         if documented:
             step["documented"] = command.expected
-        if used and not trivial(result.command) and (documented or self._shows(command, result, here)):
+        if used and not trivial(result.command) and (documented or self._shows(result, here)):
             self.tried.commands += 1
             self.tried.matched += documented
         self.steps.append(step)
+
+    def _lost(self, command: Command, result: Result) -> None:
+        """A documented command that failed: a fault of the software unless it worked on a file of ours."""
+        if result.code is not None and (command.purpose == "own" or self.shop.mission.kind == "repository"):
+            self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
+            if not self._ours(command.line):
+                self.tried.faults.append(self.tried.failed[-1])
 
     def _ours(self, line: str) -> bool:
         """Whether a line works on a file of ours, so that what the README shows cannot come."""
@@ -206,7 +209,7 @@ class Quickstart(Examples):
         self.tried.differs.append(f"`{command.line[:80]}`: {mismatch(said, result.output)}")
         return True
 
-    def _shows(self, command: Command, result: Result, here: str) -> bool:
+    def _shows(self, result: Result, here: str) -> bool:
         """Whether what came of a command shows that it worked: files, test counts, or an output that its words steer.
 
         Silence, usage, a bare banner and the same words whatever is asked show nothing.

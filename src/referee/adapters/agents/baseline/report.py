@@ -12,6 +12,11 @@ RETURNED_BYTES = 4000
 SENTENCE = 400
 
 
+def plural(count: int, one: str) -> str:
+    """A count with its noun."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"
+
+
 @dataclass
 class Trouble:
     """One error that was met: ``key`` tells whether it came back."""

@@ -7,6 +7,7 @@ and stops what it started. The status is 0 only when every step did what it did 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -158,7 +159,7 @@ class Verifier:
                 say(line)
             raise Failed(f"`{step['line']}` ended with status {process.returncode}")
         if step.get("documented"):
-            if verdict(step["documented"], output) != "same":
+            if importlib.import_module("verify_compare").verdict(step["documented"], output) != "same":
                 raise Failed(f"`{step['line']}` did not print what is documented")
             say("(as documented)")
         if step["kind"] == "tests":

@@ -75,12 +75,26 @@ def _alarm(_signal: int, _frame: object) -> None:
     raise Blocked(listening())
 
 
-def _samples() -> Any:
+def _beside(name: str) -> Any:
+    """A module that stands beside this program, without leaving its directory on the path."""
     sys.path.append(HERE)
     try:
-        return importlib.import_module("verify_samples")
+        return importlib.import_module(name)
     finally:
         sys.path.remove(HERE)
+
+
+def _samples() -> Any:
+    return _beside("verify_samples")
+
+
+def _compare() -> Any:
+    return _beside("verify_compare")
+
+
+def plural(count: int, one: str) -> str:
+    """A count with its noun."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"
 
 
 class Reader:
@@ -98,6 +112,8 @@ class Reader:
         self.from_package: set[str] = set()
         #: Names to whose attributes the statement at hand assigns: any object will do.
         self.targets: set[str] = set()
+        #: Whether an input of ours stood in for the reader's own: what is documented cannot come then.
+        self.supplied = False
         #: Keeps what is known so far when the interpreter must be left.
         self.rescue: Callable[[], None] = lambda: None
 
@@ -150,6 +166,7 @@ class Reader:
             here = os.getcwd() + os.sep
             name = name.removeprefix(here)
             if _samples().make(name):
+                self.supplied = True
                 made.append(name)
                 return True
         return False
@@ -182,6 +199,7 @@ class Reader:
     def _name(self, name: str) -> bool:
         if name in self.targets:
             self.space[name] = types.SimpleNamespace()
+            self.supplied = True
             return True
         for package in self.package:
             if name == package.split(".")[0]:
@@ -195,9 +213,11 @@ class Reader:
         given = self.input(name)
         if given is not None:
             self.space[name] = given
+            self.supplied = True
             return True
         if name in {"options", "opts", "config", "settings", "kwargs"}:
             self.space[name] = {}
+            self.supplied = True
             return True
         if name in sys.stdlib_module_names if hasattr(sys, "stdlib_module_names") else False:
             self.space[name] = importlib.import_module(name)
@@ -212,6 +232,7 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
     linecache.cache[path] = (len(text), None, text.splitlines(True), path)
     lines = text.splitlines()
     tree = ast.parse(text, path)
+    whole = io.StringIO()
     for number, node in enumerate(tree.body):
         if number in snippet.get("skip", []):
             continue
@@ -244,14 +265,29 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
             name = node.targets[0].id
             bound = reader.space.get(name)
             reader.show(f"{name} = {bound!r}" if isinstance(bound, _SIMPLE) else f"{name} is a {type(bound).__name__}")
-        said = _comment(lines, node)
+        whole.write(printed.getvalue())
+        said, marked = _compare().comment_after(lines, node)
         if said and isinstance(node, (ast.Expr, ast.Assign)):
-            seen = [repr(value), str(value), printed.getvalue().strip()]
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                seen.append(repr(reader.space.get(node.targets[0].id)))
-            if any(_same(said, text) for text in seen if text and text != "None"):
-                trial["matched"].append(number)
-                reader.show(f"as documented: {said}")
+                value = reader.space.get(node.targets[0].id)
+            told = _compare().stated(said, value, printed.getvalue().strip(), marked=marked)
+            _judge(reader, trial, number, told)
+    if snippet.get("expected") and whole.getvalue().strip() and not trial["failed"]:
+        told = (_compare().verdict(snippet["expected"], whole.getvalue()), snippet["expected"].strip(),
+                whole.getvalue().strip())  # fmt: skip
+        _judge(reader, trial, len(tree.body), told)
+
+
+def _judge(reader: Reader, trial: dict[str, Any], number: int, told: tuple[str, str, str]) -> None:
+    """Write down what came of one documented output; with inputs of ours, or after a failure, nothing can be said."""
+    verdict, said, seen = told
+    if verdict == "same":
+        trial["matched"].append(number)
+        reader.show(f"as documented: {said}")
+    elif verdict == "differs" and not reader.supplied and not trial["failed"]:
+        trial["differs"].append([number, said[:160], seen[:160]])
+        trial["used"] = [other for other in trial["used"] if other != number]
+        reader.show(f"NOT as documented: {said}")
 
 
 def _awaits(node: ast.AST) -> bool:
@@ -265,25 +301,6 @@ def _awaits(node: ast.AST) -> bool:
         if not isinstance(current, inner):
             todo.extend(ast.iter_child_nodes(current))
     return False
-
-
-def _comment(lines: list[str], node: ast.stmt) -> str:
-    end = (node.end_lineno or node.lineno) - 1
-    tail = lines[end].encode()[node.end_col_offset or 0 :].decode(errors="replace").strip()
-    if (
-        not tail.startswith("#")
-        and end + 1 < len(lines)
-        and re.match(r"#\s*(=>|->|>>>|prints?:?|output:?)\s", lines[end + 1])
-    ):
-        tail = lines[end + 1].strip()
-    if not tail.startswith("#"):
-        return ""
-    return re.sub(r"^#+\s*(=>|->|==|>>>|>|returns?:?|prints?:?|outputs?:?)?\s*", "", tail).strip()
-
-
-def _same(said: str, seen: str) -> bool:
-    one, two = ("".join(text.replace('"', "'").split()) for text in (said, seen))
-    return bool(two) and one in {two, f"'{two}'"}
 
 
 class _Tee(io.TextIOBase):
@@ -344,9 +361,13 @@ def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tu
             if reader.supply(exc, trial["samples"]):
                 continue
             where = traceback.extract_tb(exc.__traceback__)
-            inside = bool(where) and not where[-1].filename.startswith("<example")
+            inside = bool(where) and not where[-1].filename.startswith("<example") and not reader.supplied
             said = f"{type(exc).__name__}: {exc}"
-            trial["failed"][str(number)] = {"kind": type(exc).__name__, "text": said[:500], "inside": inside}
+            trial["failed"][str(number)] = {
+                "kind": type(exc).__name__,
+                "text": said[:500],
+                "inside": inside and not reader.supplied,
+            }
             frames = traceback.format_exception(type(exc), exc, exc.__traceback__)
             sys.stdout.write("".join(frames)[-3000:])
             sys.stdout.flush()
@@ -390,10 +411,9 @@ def run_doctest(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) 
             reader.show(got.strip()[:300])
         want = example.want
         same = checker.check_output(want, got, _FLAGS) or (example.exc_msg and example.exc_msg.split(":")[0] in got)
-        if want.strip() and same:
-            trial["matched"].append(number)
-        elif want.strip():
-            trial["differs"].append(number)
+        if want.strip():
+            verdict = "same" if same else _compare().verdict(want, got) if got.strip() else "differs"
+            _judge(reader, trial, number, (verdict, want.strip(), got.strip() or "nothing"))
 
 
 def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: str | None, serve: str | None) -> int:
@@ -424,10 +444,11 @@ def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: 
         lost = [number for number in snippet.get("matched", []) if number not in trial["matched"]]
         if lost:
             broken += 1
-            sys.stdout.write(f"[example {snippet['id']}] {len(lost)} documented outputs no longer match\n")
+            sys.stdout.write(f"[example {snippet['id']}] documented outputs that no longer match: {len(lost)}\n")
         if not serve:
-            documented = f", {len(trial['matched'])} outputs as documented" if trial["matched"] else ""
-            sys.stdout.write(f"[example {snippet['id']}] {len(trial['ran'])} statements ran{documented}\n")
+            documented = f", {plural(len(trial['matched']), 'output')} as documented" if trial["matched"] else ""
+            documented += f", {len(trial['differs'])} NOT as documented" if trial["differs"] else ""
+            sys.stdout.write(f"[example {snippet['id']}] {plural(len(trial['ran']), 'statement')} ran{documented}\n")
             sys.stdout.flush()
     if trial_file:
         _save(trial_file, trials)
