@@ -139,7 +139,7 @@ def test_engine_reports_the_fences(machine: DockerMachine, engine: Any) -> None:
     assert not host["Privileged"]
     assert host["CapDrop"] == ["ALL"]
     assert "no-new-privileges" in host["SecurityOpt"]
-    assert host["Init"]
+    assert not host["Init"], "the main command is the init, which nothing inside can end"
     assert (host["Memory"], host["MemorySwap"]) == (LIMITS.memory_bytes, LIMITS.memory_bytes)
     assert host["PidsLimit"] == LIMITS.pids
     assert host["NanoCpus"] == LIMITS.cpus * 1e9
