@@ -106,8 +106,17 @@ def look(browser: Browser) -> Iterator[Look]:
         context.close()
 
 
+def wait(page: Page, wanted: str) -> None:
+    """Wait until an expression is true. Playwright's own waiting is refused by the policy of the page."""
+    for _ in range(300):
+        if page.evaluate(wanted):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"never came true: {wanted}")
+
+
 def play(page: Page) -> None:
-    page.wait_for_function("window.refereePlayer !== undefined")
+    wait(page, "window.refereePlayer !== undefined")
     page.evaluate("refereePlayer.play()")
 
 
@@ -122,11 +131,11 @@ def test_a_recording_plays_from_disk(look: Look, site: Path) -> None:
 
 def test_speed_and_pauses_can_be_chosen(look: Look, site: Path) -> None:
     watched = look((site / "runs/r-000000000pass.html").as_uri())
-    watched.page.wait_for_function("window.refereePlayer !== undefined")
+    wait(watched.page, "window.refereePlayer !== undefined")
     watched.page.evaluate("window.first = refereePlayer")
     watched.page.get_by_label("Speed").select_option("16")
     watched.page.get_by_label("shorten pauses").uncheck()
-    watched.page.wait_for_function("window.refereePlayer !== window.first")
+    wait(watched.page, "window.refereePlayer !== window.first")
     play(watched.page)
     expect(watched.page.locator("#screen")).to_contain_text("12 squared is 144", timeout=20_000)
     assert watched.said == []
@@ -210,7 +219,7 @@ def test_a_long_recording_is_played_in_parts(look: Look, tmp_path: Path) -> None
     watched = look((site / "runs/r-1.html").as_uri())
     expect(watched.page.get_by_label("Part")).to_have_count(1)
     watched.page.get_by_label("Part").select_option("2")
-    watched.page.wait_for_function("window.refereePlayer !== undefined && refereePlayer.getDuration() > 50")
+    wait(watched.page, "window.refereePlayer !== undefined && refereePlayer.getDuration() > 50")
     watched.page.evaluate("refereePlayer.seek('99%')")
     expect(watched.page.locator("#screen")).to_contain_text("line 29", timeout=20_000)
     assert watched.said == []

@@ -218,6 +218,30 @@ def test_site_build_prints_the_page_to_open(workspace: Path) -> None:
     assert document["open"].startswith("file://")
 
 
+def test_verify_compares_the_built_site_and_tells_strays(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    assert referee(tmp_path, "verify").returncode == 5
+    written.write((Try("r-1", "square", None, end="open"),))
+    referee(tmp_path, "site", "build")
+    (tmp_path / "evidence").mkdir(exist_ok=True)
+    (tmp_path / "evidence" / "notes.txt").write_text("x")
+    done = referee(tmp_path, "verify")
+    assert done.returncode == 0
+    assert "files compared with the pages written again" in done.stdout
+    assert "note: evidence/notes.txt is no evidence: no record can name it" in done.stdout
+    document = one_document(referee(tmp_path, "verify", "--json"))
+    assert (document["strays"], document["site"]["there"], document["site"]["not_compared"]) == (
+        ["notes.txt"],
+        True,
+        "",
+    )
+    page = tmp_path / "site" / "index.html"
+    page.write_text(page.read_text().replace("not yet verified", "runs"))
+    changed = referee(tmp_path, "verify")
+    assert (changed.returncode, changed.stdout) == (1, "")
+    assert "index.html is not what records and evidence give" in changed.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
 def test_colour_is_for_terminals_that_want_it(tmp_path: Path, no_color: str, coloured: bool) -> None:

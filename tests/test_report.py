@@ -155,3 +155,17 @@ def test_a_symlink_a_pipe_a_device_a_directory_and_a_giant_are_not_read(tmp_path
         assert said in message
     assert check("-", stdin=b" " * 3_000_000)[0] == 2
     assert check(str(tmp_path / "absent"))[0] == 5
+
+
+def test_a_rejection_says_how_many_errors_there_are() -> None:
+    with pytest.raises(ReportRejected) as caught:
+        parse_report(b'{"installed": 1, "started": true, "errors": [], "verified_how": {"command": ""}}')
+    assert caught.value.message == "the report's field 'installed': Input should be a valid boolean"
+    assert caught.value.todo == "it is the first of 4 errors; the others: test_depth, verified_how, final_state"
+    with pytest.raises(ReportRejected) as caught:
+        parse_report(encoded(errors=[{}] * 9))
+    assert caught.value.todo.startswith("it is the first of 18 errors; the others: errors.0.fixed, errors.1.what, ")
+    assert caught.value.todo.endswith(", …")
+    with pytest.raises(ReportRejected) as caught:
+        parse_report(encoded(installed="yes"))
+    assert caught.value.todo == ""

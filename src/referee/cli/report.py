@@ -37,12 +37,19 @@ def check(
         report = parse_report(_read(file))
     except ReportRejected as exc:
         if as_json:
-            print(json.dumps({"schema": SCHEMA, "ok": False, "rejection": exc.message}))  # noqa: T201 — the output
+            print(json.dumps({"schema": SCHEMA, "ok": False, "rejection": exc.message, "more": exc.todo}))  # noqa: T201 — the output
             raise typer.Exit(EXIT_USAGE) from exc
         raise
     claimed = score(claims_of(report), timed_out=False, edition=1)
     if as_json:
-        document = {"schema": SCHEMA, "ok": True, "rejection": None, "claims": claimed.outcome, "total": claimed.total}
+        document = {
+            "schema": SCHEMA,
+            "ok": True,
+            "rejection": None,
+            "more": "",
+            "claims": claimed.outcome,
+            "total": claimed.total,
+        }
         print(json.dumps(document))  # noqa: T201
     else:
         print(f"ok: {_said(report)}; as claimed (edition 1): {claimed.outcome}, {points(claimed.total)} of 100")  # noqa: T201

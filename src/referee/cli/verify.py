@@ -15,8 +15,11 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.errors import EXIT_FINDING, Finding
+from referee.publish import words
+from referee.publish.facts import Facts
 from referee.runner.verify import Verified
 from referee.runner.verify import verify as verify_workspace
+from referee.runner.verify_site import SiteVerified, verify_site
 
 SCHEMA = "referee.verify/1"
 
@@ -26,30 +29,45 @@ def verify(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute every digest, chain, recording and score again; name the first thing that does not hold (exit 1).
+    """Compute every digest, chain, recording, score and page again; name the first thing that does not hold (exit 1).
 
     Needs no container engine and no network. Exit 0: all holds; 5: there is nothing to verify.
     """
     opened = open_workspace(find_root(Path.cwd(), workspace))
+    records, evidence = RecordFiles(opened.records), LocalEvidence(opened.evidence)
+    site = SiteVerified(there=False, not_compared="", files=0)
     try:
-        done = verify_workspace(RecordFiles(opened.records), LocalEvidence(opened.evidence), opened.scores, runs or ())
+        done = verify_workspace(records, evidence, opened.scores, runs or ())
+        if not runs:
+            site = verify_site(Facts(records.read(), evidence), opened.site)
     except Finding as exc:
         if as_json:
             print(json.dumps({"schema": SCHEMA, "holds": False, "finding": exc.message}))  # noqa: T201 — the output
             raise typer.Exit(EXIT_FINDING) from exc
         raise
+    strays = [] if runs else [str(stray) for stray in evidence.strays()]
     if as_json:
-        print(json.dumps({"schema": SCHEMA, "holds": True, "finding": None, **asdict(done)}))  # noqa: T201
+        document = {"schema": SCHEMA, "holds": True, "finding": None, **asdict(done), "site": asdict(site)}
+        print(json.dumps({**document, "strays": strays}))  # noqa: T201
     else:
-        _tell(Console(highlight=False, soft_wrap=True), done)
+        _tell(Console(highlight=False, soft_wrap=True), done, site, strays)
 
 
-def _tell(console: Console, done: Verified) -> None:
+def _tell(console: Console, done: Verified, site: SiteVerified, strays: list[str]) -> None:
     console.print("all holds")
     console.print(f"  record files  {done.record_files}, with {done.records} records in unbroken chains")
     console.print(f"  runs          {done.runs}, of which {done.unjudged} have not ended")
     console.print(f"  evidence      {done.evidence_files} files, {done.evidence_bytes} bytes; {done.unnamed} unnamed")
     console.print(f"  recordings    {done.derived} casts and transcripts derived again, the same to the byte")
     console.print(f"  scores        {done.scores} computed again, {done.scores_compared} compared with scores/")
+    if site.there and not site.not_compared:
+        console.print(f"  site          {site.files} files compared with the pages written again")
+    if site.not_compared:
+        said = (
+            f"  note: {words.visible(site.not_compared)}, so it was not compared: `referee site build` writes it anew"
+        )
+        console.print(said, markup=False)
     for sentence in done.torn:
-        console.print(f"  note: {sentence}", markup=False)
+        console.print(f"  note: {words.visible(sentence)}", markup=False)
+    for stray in strays:
+        console.print(f"  note: evidence/{words.visible(stray)} is no evidence: no record can name it", markup=False)

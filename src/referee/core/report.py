@@ -16,6 +16,9 @@ Depth = Literal["tier1_real", "tier2_mock", "tier3_none"]
 
 NOT_VERIFIED = "not verified"
 
+#: Further errors that a rejection names.
+_NAMED = 5
+
 
 class ReportedError(BaseModel):
     """One error that the agent met: what it was, whether it was fixed, and how."""
@@ -121,8 +124,10 @@ def _places(exc: ValidationError) -> list[str]:
 def _how_many(exc: ValidationError) -> str:
     places = _places(exc)
     if len(places) == 1:
-        return "it is the only error"
-    return f"it is the first of {len(places)} errors; the others: {', '.join(places[1:])}"
+        return ""
+    rest = places[1 : 1 + _NAMED]
+    more = ", …" if len(places) > len(rest) + 1 else ""
+    return f"it is the first of {len(places)} errors; the others: {', '.join(rest)}{more}"
 
 
 def _first_breach(exc: ValidationError) -> str:

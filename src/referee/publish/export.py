@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import referee
 from referee.core.records import AttemptEnded
 from referee.publish.views import AgentView, DetailView, FileView, RunView, SiteView, StandingView, SubjectView
 
@@ -69,6 +70,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "rows": None if counting is None else {row.name: row.points for row in counting.rows},
         "corroboration": run.corroboration,
         "flagged": run.flagged,
+        "notes": len(run.corrections),
         "spent": run.ended.spent_usd if isinstance(run.ended, AttemptEnded) else None,
         "evidence": None if run.manifest is None else run.manifest.digest,
         "never_publishable": list(run.never),
@@ -100,6 +102,7 @@ def index_document(site: SiteView) -> dict[str, Any]:
     """All subjects and runs, by name."""
     return {
         "schema": INDEX_SCHEMA,
+        "built_by": referee.__version__,
         "subjects": [_subject(subject) for subject in site.subjects],
         "runs": [run_summary(run) for run in site.runs],
     }

@@ -31,7 +31,7 @@ class Facts:
 
     Args:
         records: all its records.
-        evidence: the store behind them; a blob that is missing is shown as missing.
+        evidence: the store behind them, also for whoever writes the pages; a blob that is missing is shown as missing.
         neutral: whether agents appear under neutral identities, as the methodology asks of public pages (§1).
 
     Raises:
@@ -44,7 +44,7 @@ class Facts:
         self._planned = sorted(planned, key=lambda record: (record.at, record.run))
         self._names = AgentNames([record.lock.agent for record in self._planned], neutral=neutral)
         self._pins = {record.lock.subject.name: record.lock.subject.pin for record in self._planned}
-        self._evidence = evidence
+        self.evidence = evidence
 
     def find(self, name: str) -> AttemptPlanned:
         """The run of that id, the only one whose id begins so, or the one planned ``last``.
@@ -72,7 +72,7 @@ class Facts:
         review = under_review([entry(run) for run in measured])
         return SiteView(
             subjects=tuple(
-                _subject(name, [run for run in runs if run.subject == name], self._evidence, under=name in review)
+                _subject(name, [run for run in runs if run.subject == name], self.evidence, under=name in review)
                 for name in sorted(self._pins)
             ),
             standings=tuple(standings(measured)),
@@ -82,7 +82,7 @@ class Facts:
     def run(self, planned: AttemptPlanned) -> RunView:
         """One run, from its records and its judgement."""
         lock, ended = planned.lock, self._runs[planned.run].end
-        files = Attachments(ended, self._evidence)
+        files = Attachments(ended, self.evidence)
         judged, reason = _judged(planned, ended, files)
         flagged = judged is not None and judged.flagged
         valid = judged is not None and judged.valid
@@ -112,7 +112,7 @@ class Facts:
 
     def detail(self, run: RunView) -> DetailView:
         """What the run's own page adds, read from its evidence."""
-        files = Attachments(run.ended, self._evidence)
+        files = Attachments(run.ended, self.evidence)
         report, rejected = files.report()
         recorded = run.ended.report_rejected if isinstance(run.ended, AttemptEnded) else None
         return DetailView(

@@ -60,14 +60,20 @@ def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     try:
-        _write_site(facts, evidence, fresh)
+        for target, digest in write_pages(facts, fresh).items():
+            _link(evidence.path(digest), fresh / target)
         _put_in_place(fresh, out)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return out / "index.html"
 
 
-def _write_site(facts: Facts, evidence: Evidence, out: Path) -> None:
+def write_pages(facts: Facts, out: Path) -> dict[str, str]:
+    """Write every page, document and asset into the directory ``out``.
+
+    Returns:
+        The evidence that belongs beside them: each blob's place in the site, and its digest.
+    """
     site = facts.site()
     _check_names(site)
     found = templates()
@@ -82,12 +88,17 @@ def _write_site(facts: Facts, evidence: Evidence, out: Path) -> None:
         _json(out / "subjects" / f"{subject.name}.json", export.subject_document(subject))
     for run in site.runs:
         detail = facts.detail(run)
-        cast, fault = _cast(run, evidence)
+        cast, fault = _cast(run, facts.evidence)
         page("run.html", f"runs/{run.run}.html", here="", run=run, detail=detail, cast=cast, cast_fault=fault)
         _json(out / "runs" / run.run / "run.json", export.run_document(run, detail))
         for part in cast.parts if cast else ():
             _text(out / "runs" / run.run / f"cast-{part.number}.js", part.script())
-    _link_evidence(site, evidence, out)
+    return {
+        blob(file): file.digest
+        for run in site.runs
+        for file in (*run.files, *((run.manifest,) if run.manifest else ()))
+        if file.there
+    }
 
 
 def _check_names(site: SiteView) -> None:
@@ -174,18 +185,12 @@ def aside_words(subject: SubjectView) -> str:
     return words.set_aside(len(subject.aside), reasons, inside=subject.rests_on_aside)
 
 
-def _link_evidence(site: SiteView, evidence: Evidence, out: Path) -> None:
-    for run in site.runs:
-        for file in (*run.files, *((run.manifest,) if run.manifest else ())):
-            target = out / blob(file)
-            if not file.there or target.exists():
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source = evidence.path(file.digest)
-            try:
-                target.hardlink_to(source)
-            except OSError:
-                shutil.copyfile(source, target)
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _copy_assets(out: Path) -> None:

@@ -1,0 +1,108 @@
+"""``referee verify`` and what lies beside records and scores: the built site, and strays among the evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from referee.core.records import Correction
+from referee.errors import Finding
+from referee.publish import pages
+from referee.publish.facts import Facts
+from referee.runner.verify_site import SiteVerified, verify_site
+from tests.publish_workspace import Try, Written
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Written:
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square"), Try("r-2", "mailer", sandbox="overlay"), Try("r-3", "square", end="open")))
+    pages.build(Facts(written.records.read(), written.evidence), written.evidence, tmp_path / "site")
+    return written
+
+
+def look(written: Written) -> SiteVerified:
+    return verify_site(Facts(written.records.read(), written.evidence), written.root / "site")
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Give ``path`` other bytes without touching the evidence that it may be a hard link to."""
+    path.unlink()
+    path.write_bytes(data)
+
+
+def test_a_whole_site_is_compared_file_by_file(built: Written) -> None:
+    there = [path for path in (built.root / "site").rglob("*") if path.is_file()]
+    assert look(built) == SiteVerified(there=True, not_compared="", files=len(there))
+
+
+def test_no_site_is_no_fault(tmp_path: Path) -> None:
+    assert look(Written(tmp_path)) == SiteVerified(there=False, not_compared="", files=0)
+
+
+def _edit(name: str) -> Callable[[Path], None]:
+    def edit(site: Path) -> None:
+        path = site / name
+        replace(path, path.read_bytes() + b"<!-- better -->")
+
+    return edit
+
+
+def _blob(site: Path) -> None:
+    _edit(str(min(site.glob("evidence/*/*.bin")).relative_to(site)))(site)
+
+
+def _a_run_more(site: Path) -> None:
+    index = json.loads((site / "index.json").read_bytes())
+    index["runs"].append({**index["runs"][0], "run": "r-9"})
+    replace(site / "index.json", json.dumps(index).encode())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_edit("index.html"), "index.html is not what records and evidence give"),
+        (_edit("board.json"), "board.json is not what records and evidence give"),
+        (_edit("runs/r-1.html"), "r-1.html is not what records and evidence give"),
+        (_edit("assets/site.css"), "site.css is not what records and evidence give"),
+        (lambda site: (site / "subjects/mailer.html").unlink(), "subjects/mailer.html, which records and evidence"),
+        (lambda site: (site / "runs/r-8.html").write_text("more"), "r-8.html is no page that records"),
+        (lambda site: replace(site / "index.json", b"{}"), "index.json is not what"),
+        (_blob, "is not the evidence that its name says"),
+        (_a_run_more, "index.json is not what"),
+    ],
+)
+def test_the_first_page_that_differs_is_named(built: Written, change: Callable[[Path], object], said: str) -> None:
+    change(built.root / "site")
+    with pytest.raises(Finding, match=said):
+        look(built)
+
+
+def test_a_site_older_than_the_records_is_said_to_be_so(built: Written) -> None:
+    built.records.append(Correction(run="r-1", at="2026-11-30T09:00:00.000Z", note="looked at"))
+    assert look(built).not_compared == "site/ is older than the records"
+    built.write((Try("r-4", "square", index=2),))
+    assert look(built).not_compared == "site/ is older than the records"
+
+
+def test_a_site_of_another_version_is_not_compared(built: Written) -> None:
+    index = built.root / "site" / "index.json"
+    replace(index, json.dumps({**json.loads(index.read_bytes()), "built_by": "0.0.9"}).encode())
+    assert "built by version 0.0.9" in look(built).not_compared
+
+
+def test_strays_among_the_evidence_are_named_and_blobs_are_not(built: Written) -> None:
+    root = built.root / "evidence"
+    blob = next(iter(built.evidence.digests())).removeprefix("sha256:")
+    (root / "ab").mkdir(exist_ok=True)
+    (root / "ab" / "stray").write_bytes(b"x")
+    (root / "zz").mkdir()
+    (root / "zz" / blob).write_bytes(b"x")
+    (root / ".incoming-1-x").write_bytes(b"")
+    (root / "link").symlink_to(root / blob[:2])
+    before = len(list(built.evidence.digests()))
+    assert [str(path) for path in built.evidence.strays()] == ["link", "ab/stray", f"zz/{blob}"]
+    assert len(list(built.evidence.digests())) == before
