@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ import docker
 import pytest
 
 from referee.adapters.docker import network
-from referee.adapters.docker.hardening import CAPABILITIES
+from referee.adapters.docker.hardening import CAPABILITIES, main_command
 from referee.adapters.docker.machine import DockerMachine
 from referee.adapters.docker.owner import DEADLINE_LABEL, OWNER_LABEL, ROLE_LABEL, RUN_LABEL, this_process, why_stale
 from referee.adapters.docker.sandbox import DockerSandbox
@@ -254,8 +255,18 @@ def test_an_altered_system_cannot_survive_quiet(make: Make) -> None:
 def test_a_machine_ends_by_itself_when_nobody_reaps(make: Make, engine: Any) -> None:
     machine = make(deadline=time.time() + 100)
     command = engine.inspect_container(str(machine.facts()["container"]))["Config"]["Cmd"]
-    assert command[-2] == "sleep"
-    assert 600 < int(command[-1]) <= 700
+    seconds = re.search(r"date \+%s\) \+ (\d+) ", command[-1])
+    assert seconds is not None, command
+    assert 600 < int(seconds[1]) <= 700
+
+
+def test_the_init_ends_when_its_time_is_over(engine: Any, sandbox: DockerSandbox) -> None:
+    made = engine.create_container(sandbox.environment().image, main_command(1))["Id"]
+    try:
+        engine.start(made)
+        assert engine.wait(made, timeout=60)["StatusCode"] == 0
+    finally:
+        engine.remove_container(made, force=True)
 
 
 def test_killed_from_outside_is_trouble(make: Make, engine: Any) -> None:

@@ -124,7 +124,7 @@ def main_command(seconds: int) -> list[str]:
     lines = (
         "trap '' TERM INT HUP QUIT USR1 USR2 PIPE ALRM",
         f"end=$(( $({BUSYBOX} date +%s) + {seconds} ))",
-        f"while [ $({BUSYBOX} date +%s) -lt $end ]; do {BUSYBOX} sleep 30 & wait; done",
+        f"while [ $({BUSYBOX} date +%s) -lt $end ]; do {BUSYBOX} sleep 10 & wait; done",
     )
     return [BUSYBOX, "sh", "-c", "\n".join(lines)]
 
