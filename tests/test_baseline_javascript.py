@@ -129,3 +129,13 @@ def test_of_output_that_changes_the_stable_lines_are_kept_and_nothing_when_none_
 )  # fmt: skip
 def test_a_line_leaves_the_readers_shell_where_its_cd_went(line: str, where: str) -> None:
     assert commands.moves(line) == where
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_an_error_that_the_example_announces_is_as_documented_and_another_is_not(bench: Path) -> None:
+    head = "import { shout } from 'shout'\n"
+    seen = trial(bench, head + "// Throws a TypeError\nshout(5)\n\nshout(6)\n", head + "shout(svgString)\n")
+    assert seen["1"]["matched"] == [1]
+    assert set(seen["1"]["failed"]) == {"2"}
+    assert len(seen["2"]["used"]) == 1

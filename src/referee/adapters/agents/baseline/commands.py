@@ -21,6 +21,11 @@ _PLACEHOLDER = re.compile(
     r"<[A-Za-z][\w \-./|]*>|\bpath/to\b|/path\b|\bYOUR[_-]?\w*|\byour[-_]\w+|(?<!\./)\.\.\.|…|\[options?\]|\[[A-Z_]+\]|"
     r"\{\{?\w+\}?\}|~/(?!\.)|\bxxx+\b|\bexample\.(com|org)\b|\buser@|\bhost:",
 )
+#: What a reader who only wants to see it run does not do.
+_NEVER = re.compile(
+    r"(?:npm|yarn|pnpm|bun|poetry|cargo|gem|uv|hatch|pdm|flit|lerna|changeset)\s+(?:run\s+)?"
+    r"(?:publish|unpublish|login|logout|adduser|owner|deploy\w*|release|version|eject|uninstall|remove|unlink)\b"
+)
 _LOCAL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d+))?(/[^\s'\"`)>\]]*)?")
 
 
@@ -102,6 +107,8 @@ def read_command(  # noqa: C901 — one question after the other
     if not words or (_PLACEHOLDER.search(line) and "git clone" not in line):
         return made
     head = words[0]
+    if _NEVER.match(" ".join(words)):
+        return made
     if installs := _installs(words):
         made.purpose, made.installs = "install", [name for name in installs if _plain(name) not in own]
         if installs and not made.installs and any("[" in name for name in installs):

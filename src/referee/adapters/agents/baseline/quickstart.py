@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import commands
+from .blocks import VERBS
 from .commands import Command
 from .debian import install
 from .examples import Examples, mismatch
@@ -56,6 +57,16 @@ class Quickstart(Examples):
                 if made.purpose == "skip" and stand_in:
                     made.line, made.purpose = stand_in, "own"
                 found.append(made)
+        return found if any(made.purpose in {"own", "run"} for made in found) else [*found, *self._inline(found)]
+
+    def _inline(self, shown: list[Command]) -> list[Command]:
+        """Where no block shows a command: those set as code in the prose."""
+        programs = frozenset(self.plan.programs)
+        found: list[Command] = []
+        for span in dict.fromkeys(self.document.spans):
+            words = commands.words_of(span)
+            if len(words) > 1 and (words[0] in VERBS | programs or words[0].startswith("./")) and len(found) < 12:  # noqa: PLR2004
+                found.append(commands.read_command(span, len(shown) + len(found), "", programs, self.own))
         return found
 
     def documented_installs(self) -> list[str]:

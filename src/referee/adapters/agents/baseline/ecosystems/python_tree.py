@@ -31,7 +31,11 @@ def plan(shop: Workshop) -> Plan | None:
     steps = ["python3 -m venv .venv"]
     if requirements:
         steps.append(f"{_PYTHON} -m pip install -r {requirements}")
-    buildable = manifest in {"setup.py", "setup.cfg"} or "build-system" in project or "project" in project
+    declared = (project.get("project") or {}).get("dependencies") or []
+    classic = any((root / name).is_file() for name in ("setup.py", "setup.cfg"))
+    buildable = classic or "build-system" in project
+    if not buildable and declared:  # an application that is run in place: only what it needs is installed
+        steps.append(f"{_PYTHON} -m pip install " + " ".join(f"'{word}'" for word in declared if "'" not in word))
     if buildable:
         steps.append(f"{_PYTHON} -m pip install .{_extras(project)}")
     modules = modules_in(root)
@@ -42,7 +46,7 @@ def plan(shop: Workshop) -> Plan | None:
         tools=(Tool("python3", ("python3",)),),
         install=tuple(steps),
         paths=(".venv/bin",),
-        programs=tuple((project.get("project") or {}).get("scripts") or ()),
+        programs=programs_of(root, project),
         packages=tuple(modules),
         languages=frozenset({"shell", "python"}),
         check=check,
@@ -59,9 +63,21 @@ def read_pyproject(root: Path) -> dict[str, Any]:
         return {}
 
 
+def programs_of(root: Path, project: dict[str, Any]) -> tuple[str, ...]:
+    """The commands that the project declares, in whichever of the three ways."""
+    poetry = (project.get("tool") or {}).get("poetry") or {}
+    names = [*((project.get("project") or {}).get("scripts") or ()), *(poetry.get("scripts") or ())]
+    for file in ("setup.cfg", "setup.py"):
+        path = root / file
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        after = text.partition("console_scripts")[2][:2000]
+        names += re.findall(r"^[\s\[:='\"(]*([\w.-]+)\s*=\s*[\w.]+:\w+", after.replace(",", "\n"), re.MULTILINE)
+    return tuple(dict.fromkeys(names))
+
+
 def _extras(project: dict[str, Any]) -> str:
     optional = (project.get("project") or {}).get("optional-dependencies") or {}
-    wanted = [name for name in ("test", "tests", "testing") if name in optional]
+    wanted = [name for name in ("test", "tests", "testing", "dev") if name in optional]
     return f"[{wanted[0]}]" if wanted else ""
 
 
@@ -97,7 +113,10 @@ def test_suites(root: Path, project: dict[str, Any]) -> tuple[Tests, ...]:
         return ()
     groups = project.get("dependency-groups") or {}
     names = [name for name in ("test", "tests", "testing", "dev") if name in groups]
-    needed = [word for word in groups.get(names[0], []) if isinstance(word, str)] if names else []
+    needed = [word for word in groups.get(names[0], []) if isinstance(word, str)] if names else _developers(project)
+    settings = (project.get("tool") or {}).get("pytest") or {}
+    if "--cov" in str((settings.get("ini_options") or {}).get("addopts", "")) or _asks_coverage(root):
+        needed.append("pytest-cov")
     for name in ("requirements-dev.txt", "requirements-test.txt", "requirements/test.txt", "requirements/tests.txt",
                  "dev-requirements.txt", "test-requirements.txt", "requirements_dev.txt",
                  "tests/requirements.txt"):  # fmt: skip
@@ -110,6 +129,27 @@ def test_suites(root: Path, project: dict[str, Any]) -> tuple[Tests, ...]:
         f"{_PYTHON} -m pytest -q -p no:cacheprovider {folder or inside}"
     )
     return (Tests(line, passed), Tests(f"{_PYTHON} -m unittest discover", passed))
+
+
+def _developers(project: dict[str, Any]) -> list[str]:
+    """What Poetry, PDM or Hatch install for those who develop the project; names without their versions."""
+    tool = project.get("tool") or {}
+    poetry = tool.get("poetry") or {}
+    groups = [(poetry.get("group") or {}).get(name, {}).get("dependencies") for name in ("test", "tests", "dev")]
+    needed = [name for group in [*groups, poetry.get("dev-dependencies")] for name in group or ()]
+    for words in ((tool.get("pdm") or {}).get("dev-dependencies") or {}).values():
+        needed += [word for word in words if isinstance(word, str) and not word.startswith("-e")]
+    for environment in ((tool.get("hatch") or {}).get("envs") or {}).values():
+        needed += environment.get("dependencies") or [] if isinstance(environment, dict) else []
+    return [word for word in dict.fromkeys(needed) if word != "python" and "'" not in word]
+
+
+def _asks_coverage(root: Path) -> bool:
+    return any(
+        "--cov" in path.read_text(encoding="utf-8", errors="replace")
+        for path in (root / "pytest.ini", root / "setup.cfg", root / "tox.ini")
+        if path.is_file()
+    )
 
 
 def servers(root: Path) -> tuple[Server, ...]:

@@ -109,3 +109,23 @@ export const builtin = (name, require) => {
   if (!['fs', 'path', 'os', 'util', 'http', 'crypto', 'stream', 'events', 'url', 'zlib'].includes(name)) return null
   return require(`node:${name}`)
 }
+
+// A small text for a variable whose name says what kind of text it holds.
+const TEXTS = [
+  [/svg/i, '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><rect x="0" y="0" width="20.000" height="20"/></svg>'],
+  [/html/i, '<p>Hello <b>world</b></p>'], [/xml/i, '<a><b>Hello</b></a>'], [/csv/i, 'name,size\nfox,2\ndog,3\n'],
+  [/json/i, '{"name":"sample"}'], [/yaml|yml/i, 'name: sample\n'], [/toml/i, 'name = "sample"\n'], [/markdown|^md|Md$/, '# Hello *world*\n'],
+  [/css/i, '.a { color: red }\n'], [/^code|Code$|^source|^src$|javascript/i, 'const answer = 40 + 2;\nconsole.log(answer);\n'],
+  [/te?xt|str(ing)?$|content|sentence|^input/i, 'The quick brown fox']
+]
+export const textFor = name => (TEXTS.find(([pattern]) => pattern.test(name)) || [])[1]
+
+// Whether the comment at, right before or right behind a statement says that it throws.
+export const saysThrows = (source, node, comments) => {
+  const lineOf = at => source.slice(0, at).split('\n').length
+  const [from, to] = [lineOf(node.start), lineOf(node.end)]
+  return comments.some(c => {
+    const near = (c.start >= node.end && c.loc.start.line <= to + 1) || (c.end <= node.start && c.loc.end.line === from - 1)
+    return near && /\b(throws?|thrown|rejects?|errors?|fails?|invalid|exceptions?)\b|Error\b/i.test(c.value) && !/\b(not|never|n't) (throw|fail|reject)/i.test(c.value)
+  })
+}

@@ -9,7 +9,7 @@ import net from 'node:net'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import util from 'node:util'
-import { builtin, elements, frames, mounted, readable, shape } from './verify_dialects.mjs'
+import { builtin, elements, frames, mounted, readable, saysThrows, shape, textFor } from './verify_dialects.mjs'
 
 const here = path.dirname(new URL(import.meta.url).pathname)
 const acorn = createRequire(import.meta.url)('acorn')
@@ -53,7 +53,9 @@ const fail = (error, at = number) => {
 process.on('uncaughtException', error => fail(error))
 process.on('unhandledRejection', error => fail(error))
 
-const line = value => show(value).replace(/\s+/g, ' ').slice(0, 300)
+// On one line; of an object with a life of its own (a server, a stream) only the outside.
+const line = value => util.inspect(value, { depth: isData(value) ? 4 : 0, breakLength: Infinity, maxArrayLength: 20, maxStringLength: 300 }).replace(/\s+/g, ' ').slice(0, 300)
+const isData = value => Object(value) !== value || typeof value === 'function' || util.types.isBoxedPrimitive(value) || !value.constructor || /^(Object|Array|Map|Set|Date|RegExp|\w*Array|Buffer|\w*Error)$/.test(value.constructor.name)
 const show = value => util.inspect(value, { depth: 4, breakLength: 100, maxArrayLength: 20, maxStringLength: 300 })
 for (const level of ['log', 'info', 'warn', 'error', 'debug', 'dir']) {
   console[level] = (...args) => {
@@ -213,19 +215,18 @@ const imports = async name => {
   const known = builtin(name, require)
   if (known) { define({ [name]: known }); return true }
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
-  const given = { text: 'The quick brown fox', str: 'The quick brown fox', string: 'The quick brown fox', input: 'The quick brown fox', csv: 'name,size\nfox,2\ndog,3\n', json: '{"name":"sample"}', markdown: '# Hello *world*', md: '# Hello *world*', xml: '<a><b>Hello</b></a>', html: '<p>Hello <b>world</b></p>', data: { name: 'sample', values: [1, 2, 3] }, obj: { name: 'sample', values: [1, 2, 3] } }
-  if (Object.hasOwn(given, name)) { define({ [name]: given[name] }); return true }
+  if (/^(data|obj)$/.test(name)) { define({ [name]: { name: 'sample', values: [1, 2, 3] } }); return true }
   const plain = listed.package[0] || ''
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
   const module = await load(plain).catch(() => null)
-  if (!module) return false
-  if (name.toLowerCase() === id.toLowerCase() || /^[_$A-Z]$/.test(name)) {
+  if (module && (name.toLowerCase() === id.toLowerCase() || /^[_$A-Z]$/.test(name))) {
     define({ [name]: 'default' in module ? module.default : module })
     fromPackage.add(name)
     return true
   }
-  const from = name in module ? module : Object(module.default)
+  const from = Object(module && name in module ? module : module && module.default)
   if (name in from) { define({ [name]: from[name] }); fromPackage.add(name); return true }
+  if (textFor(name)) { define({ [name]: textFor(name) }); return true }
   return false
 }
 
@@ -281,7 +282,7 @@ const example = async snippet => {
         if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(')) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
         if (quiet && !snippet.quiet) write(`${first}  ->  ${shape(names.length === 1 ? globalThis[names[0]] : value)}`)
-        if (returns && value !== undefined && !quiet) write(`${first}  ->  ${show(value).split('\n').slice(0, 8).join('\n').slice(0, 400)}`)
+        if (returns && value !== undefined && !quiet) write(`${first}  ->  ${line(value)}`)
         if (!returns && !quiet && names.length === 1 && node.type === 'VariableDeclaration') write(`${names[0]} = ${line(globalThis[names[0]])}`)
         const said = documented(source, node, comments)
         const seen = [show(value), text(value), json(value), printed]
@@ -296,6 +297,11 @@ const example = async snippet => {
         const target = node.expression && node.expression.left && node.expression.left.object
         if (more && target && target.name === more) { define({ [more]: {} }); continue }
         if (more === true || (more && (await imports(more)))) continue
+        if (!more && error instanceof Error && error.name !== 'SyntaxError' && uses(node, []) && saysThrows(source, node, comments)) {
+          for (const list of [current.ran, current.used, current.matched]) list.push(i)
+          if (!quiet) write(`threw as documented: ${error.name}: ${error.message.slice(0, 200)}`)
+          break
+        }
         fail(error, i)
         break
       }
