@@ -62,6 +62,7 @@ class Plan:
             README nor tests prove anything.
         source: called when nothing above verified anything: fetches the sources of this very version and returns their
             README (or None) and the tests they bring.
+        pages: called last of all: pages of those sources' documentation that show how to begin, the likeliest first.
         instead: documented commands that this plan stands in for: their first words -> the line that does it here.
         check: a shell line that proves that the install took (an import, a built file); empty when install proves it.
     """
@@ -81,5 +82,6 @@ class Plan:
     exercises: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     source: Callable[[Workshop], tuple[Path | None, tuple[Tests, ...]]] | None = None
+    pages: Callable[[Workshop], list[Path]] | None = None
     check: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ..workshop import Workshop
 
 _PYTHON = ".venv/bin/python"
+#: Where the source distribution of this very version is unpacked.
+SOURCE = Path("/work/tools/source")
+#: Pages of a documentation that show how to begin, by words of their names, the likeliest first.
+_BEGIN = ("quickstart", "quick_start", "quick-start", "getting", "first", "tutorial", "intro", "usage", "guide",
+          "example", "overview", "basic", "index", "api")  # fmt: skip
 
 
 def plan(shop: Workshop) -> Plan | None:
@@ -48,6 +53,7 @@ def plan(shop: Workshop) -> Plan | None:
         ),
         exercises=(f"{shop.project}/{_PYTHON} {shop.verify}/verify_roundtrip.py {' '.join(modules[:2])}",),
         source=from_source,
+        pages=pages,
         servers=tuple(
             Server(f"{shop.project}/{_PYTHON} {shop.verify}/verify_app.py {module} 18765") for module in modules[:1]
         ),
@@ -144,10 +150,11 @@ def from_source(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
     archive = mission.artifact
     if archive is None:
         return None, ()
-    place = Path("/work/tools/source")
+    place = SOURCE
     if archive.suffix == ".whl":
-        got = f"/work/tools/sdist && {_PYTHON} -m pip download -q --no-deps --no-binary :all: -d /work/tools/sdist"
-        if not shop.run(f"mkdir -p {got} '{mission.package}=={mission.version}'", timeout=180).ok:
+        options = f"-q --no-deps --no-binary {mission.package} -d /work/tools/sdist"
+        got = f"mkdir -p /work/tools/sdist && {_PYTHON} -m pip download {options}"
+        if not shop.run(f"{got} '{mission.package}=={mission.version}'", timeout=180).ok:
             return None, ()
         found = sorted(Path("/work/tools/sdist").glob("*.tar.gz"))
         if not found:
@@ -161,9 +168,9 @@ def from_source(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
 
 def source_tests(shop: Workshop, place: Path) -> tuple[Tests, ...]:
     """The tests of an unpacked source distribution, set apart from its code so that they test what was installed."""
-    folder = next((name for name in ("tests", "test", "testing") if any((place / name).glob("**/*test*.py"))), None)
+    folder = next((name for name in ("tests", "test", "testing") if _holds_tests(place / name)), None)
     if folder is None:
-        return ()
+        return _tests_inside(shop, place)
     apart = shop.verify / "tests-of-source"
     python = f"{shop.project}/{_PYTHON}"
     named = any((place / folder).glob("**/test_*.py")) or any((place / folder).glob("**/*_test.py"))
@@ -176,3 +183,43 @@ def source_tests(shop: Workshop, place: Path) -> tuple[Tests, ...]:
     )
     shop.run(f"{copy}; {python} -m pip install -q pytest; {extras}; true", timeout=300)
     return (Tests(f"cd {apart} && {python} -m pytest -q {files}", passed),)
+
+
+def _holds_tests(folder: Path) -> bool:
+    return any(re.search(r"^\s*(async )?def test|TestCase", path.read_text("utf-8", "replace"), re.MULTILINE)
+               for path in sorted(folder.glob("**/*test*.py"))[:20])  # fmt: skip
+
+
+def _tests_inside(shop: Workshop, place: Path) -> tuple[Tests, ...]:
+    """Tests that are part of the package itself: run as installed."""
+    modules, _ = contents(shop.mission.artifact) if shop.mission.artifact else ([], [])
+    installed = sorted(shop.project.glob(".venv/lib/python3*/site-packages"))
+    for module in modules[:2]:
+        for name in ("tests", "test", "_tests", "testing"):
+            inside = module.replace(".", "/") + "/" + name
+            if installed and _holds_tests(installed[0] / inside):
+                python = f"{shop.project}/{_PYTHON}"
+                shop.run(f"{python} -m pip install -q pytest", timeout=300)
+                line = f"{python} -m pytest -q -p no:cacheprovider --pyargs {module}.{name} --rootdir {shop.verify}"
+                return (Tests(f"cd {shop.verify} && {line}", passed),)
+    alone = sorted(path.name for path in place.glob("test*.py") if "def test" in path.read_text("utf-8", "replace"))
+    if not alone:
+        return ()
+    apart = shop.verify / "tests-of-source"
+    python = f"{shop.project}/{_PYTHON}"
+    files = " ".join(alone)
+    shop.run(f"mkdir -p {apart} && cd {place} && cp {files} {apart}/ && {python} -m pip install -q pytest", timeout=300)
+    return (Tests(f"cd {apart} && {python} -m pytest -q {files}", passed),)
+
+
+def pages(_shop: Workshop) -> list[Path]:
+    """Pages of the documentation in the unpacked sources that show how to begin; at most four."""
+    found: list[tuple[int, int, Path]] = []
+    for folder in ("docs", "doc", "documentation"):
+        for path in sorted((SOURCE / folder).glob("**/*")):
+            if path.suffix not in {".rst", ".md", ".txt"} or not path.is_file():
+                continue
+            ranks = [rank for rank, word in enumerate(_BEGIN) if word in path.stem.lower()]
+            if ranks and re.search(r">>> |import ", path.read_text("utf-8", "replace")):
+                found.append((ranks[0], len(path.parts), path))
+    return [path for _, _, path in sorted(found)[:4]]

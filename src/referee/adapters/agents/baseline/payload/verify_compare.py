@@ -47,7 +47,7 @@ def verdict(said: str, seen: str) -> str:
     """``same``, ``alike`` or ``differs`` for a documented output and what came."""
     said, seen = _plain(said), _plain(seen)
     bare = said.replace("…", "...").strip(" .\n")
-    if not bare:
+    if not bare or (bare == "None" and not seen.strip()):  # a prompt does not show None
         return "alike"
     if _equal(said, seen):
         return "same"

@@ -233,6 +233,7 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
     lines = text.splitlines()
     tree = ast.parse(text, path)
     whole = io.StringIO()
+    reader.space["__doc__"] = ast.get_docstring(tree, clean=False) or reader.space.get("__doc__")
     for number, node in enumerate(tree.body):
         if number in snippet.get("skip", []):
             continue
@@ -412,7 +413,7 @@ def run_doctest(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) 
         want = example.want
         same = checker.check_output(want, got, _FLAGS) or (example.exc_msg and example.exc_msg.split(":")[0] in got)
         if want.strip():
-            verdict = "same" if same else _compare().verdict(want, got) if got.strip() else "differs"
+            verdict = "same" if same else _compare().verdict(want, got)
             _judge(reader, trial, number, (verdict, want.strip(), got.strip() or "nothing"))
 
 
