@@ -9,6 +9,7 @@ from . import debian, documents
 from .ecosystems import plans
 from .ecosystems.plan import Plan, Tests
 from .examples import Tried
+from .payload.verify import steady
 from .proof import ENOUGH, PILLOW, prove
 from .quickstart import Quickstart, echoes, hollow, place_payload, trivial, verify_line
 from .report import plural
@@ -25,8 +26,9 @@ _ASKS = re.compile(
     r"cannot|can't|unable|no such|help|unrecognized|traceback|exception|undefined)\b", re.IGNORECASE)  # fmt: skip
 #: Words of a README that tell which kind of file a program takes, and a small text of each kind.
 _INPUTS = {"javascript": ".js", "typescript": ".ts", "css": ".css", "markdown": ".md", "html": ".html", "json": ".json",
-           "python": ".py", "yaml": ".yaml"}  # fmt: skip
+           "python": ".py", "yaml": ".yaml", "test framework": ".test.js", "test runner": ".test.js"}  # fmt: skip
 _CONTENTS = {
+    ".test.js": "describe('suite', () => { it('{}', () => { if (1 + 1 !== 2) throw Error('no') }) })\n",
     ".js": "const {}   =  40+2;\nconsole.log( {} )\n", ".ts": "const {}: number  = 42;\nconsole.log({})\n",
     ".css": ".{}{color:red;margin:0 auto}\n", ".md": "# {}\n\nsome *text*\n", ".html": "<p>{}</p>\n",
     ".json": '{"{}":[1,2]}\n', ".py": "{}  =  40+2\nprint( {} )\n", ".yaml": "{}:   [1,2]\n",
@@ -194,7 +196,7 @@ def _invoke(shop: Workshop, plan: Plan, quickstart: Quickstart) -> bool:
 
 def _give_inputs(quickstart: Quickstart, line: str) -> None:
     """Two small files of the kind that a line takes, with different contents."""
-    found = re.search(r"\{\}(\.\w+)$", line)
+    found = re.search(r"\{\}(\.[\w.]+)$", line)
     for word in ("hello", "goodbye") if found else ():
         text = _CONTENTS.get(found.group(1) if found else "", "{}\n").replace("{}", word)
         name = f"{word}{found.group(1) if found else ''}"
@@ -220,7 +222,7 @@ def _follows(shop: Workshop, quickstart: Quickstart, line: str) -> bool:
         return False
     other = shop.run(line.replace("{}", "goodbye"), cwd=quickstart.cwd, timeout=60)
     again = shop.run(first, cwd=quickstart.cwd, timeout=60)
-    if not other.ok or again.output != result.output or hollow(again.output):
+    if not other.ok or steady(again.output) != steady(result.output) or hollow(again.output):
         return False
     if echoes(again.output, other.output, first, line.replace("{}", "goodbye")):
         return False  # it only said what it was given

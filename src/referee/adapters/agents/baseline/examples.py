@@ -166,7 +166,7 @@ class Examples:
         for typed in self.typed:
             if typed.kind not in {"python", "javascript"}:
                 continue
-            named = re.findall(rf"(?<![\w/])([a-z_][\w-]*{suffix})\b", typed.block.before[-160:])
+            named = re.findall(rf"(?<![\w/.])([a-z_][\w.-]*{suffix})\b", typed.block.before[-160:])
             named = [name for name in named if not {name, name.split(".")[0]} & {"node", *self.own}]
             first = re.match(rf"\s*(?:#|//)\s*([A-Za-z_][\w-]*{suffix})\s*$", typed.text.splitlines()[0])
             name = first.group(1) if first else named[-1] if named else ""

@@ -52,3 +52,16 @@ def matches(paths: Iterator[Path], pattern: str, *, most: int = 400) -> bool:
 def version(value: str) -> tuple[int, ...]:
     """The numbers of a version, for comparing: ``1.21.5`` -> (1, 21, 5)."""
     return tuple(int(number) for number in re.findall(r"\d+", value)[:3])
+
+
+_ROUTE = re.compile(r"""(?:\.|@\w+\.)(?:get|route|api_route)\(\s*(?:r|f)?['"`](/[\w./-]*)['"`]""")
+
+
+def routes(project: Path, *suffixes: str) -> tuple[str, ...]:
+    """Paths without parameters that the sources of a web application answer; the root first, at most six."""
+    found = ["/"]
+    for path in files(project, *suffixes):
+        if {"test", "tests", "docs"} & set(path.relative_to(project).parts):
+            continue
+        found += [route for route in _ROUTE.findall(text(path)) if route not in found]
+    return tuple(found[:6])

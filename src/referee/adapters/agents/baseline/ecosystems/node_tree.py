@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import look
 from .node_package import bins, prepare
 from .plan import Plan, Server, Tests, Tool
 
 if TYPE_CHECKING:
     from ..workshop import Workshop
+
+_STARTS = ("start", "serve", "preview", "dev")
 
 
 def plan(shop: Workshop) -> Plan | None:
@@ -32,6 +35,7 @@ def plan(shop: Workshop) -> Plan | None:
     if "build" in scripts:
         steps.append(f"{manager} run build")
     name = str(manifest.get("name") or shop.mission.name)
+    paths = look.routes(root, ".js", ".ts", ".mjs", ".cjs")
     return Plan(
         ecosystem=f"Node project ({manager})",
         confidence=62 + 10 * bool(lock_of(root)),
@@ -43,9 +47,7 @@ def plan(shop: Workshop) -> Plan | None:
         packages=(name,),
         languages=frozenset({"shell", "javascript"}),
         tests=tuple(tests_of(manager, scripts)),
-        servers=tuple(
-            Server(f"{manager} run {script}") for script in ("start", "serve", "preview", "dev") if script in scripts
-        ),
+        servers=tuple(Server(f"{manager} run {script}", paths) for script in _STARTS if script in scripts),
     )
 
 

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import look
 from .plan import Plan, Server, Tests, Tool
 from .python_tests import passed
 
@@ -155,9 +156,10 @@ def _asks_coverage(root: Path) -> bool:
 def servers(root: Path) -> tuple[Server, ...]:
     """Ways to start a web application by what its files show."""
     found = []
+    paths = look.routes(root, ".py")
     if (root / "manage.py").is_file():
         line = f"{_PYTHON} manage.py migrate --noinput; {_PYTHON} manage.py runserver 127.0.0.1:8765 --noreload"
-        found.append(Server(line))
+        found.append(Server(line, paths))
     for name in ("app.py", "main.py", "server.py", "run.py", "wsgi.py", "application.py"):
         path = root / name
         if not path.is_file():
@@ -165,10 +167,10 @@ def servers(root: Path) -> tuple[Server, ...]:
         text = path.read_text(encoding="utf-8", errors="replace")
         app = re.search(r"^(\w+)\s*=\s*(Flask|FastAPI|Starlette|Quart|Litestar|Sanic)\(", text, re.MULTILINE)
         if app and app.group(2) == "Flask":
-            found.append(Server(f"{_PYTHON} -m flask --app {path.stem}:{app.group(1)} run --port 8765"))
+            found.append(Server(f"{_PYTHON} -m flask --app {path.stem}:{app.group(1)} run --port 8765", paths))
         elif app:
             line = f"({_PYTHON} -c 'import uvicorn' || {_PYTHON} -m pip install -q uvicorn) && "
-            found.append(Server(f"{line}exec {_PYTHON} -m uvicorn {path.stem}:{app.group(1)} --port 8765"))
+            found.append(Server(f"{line}exec {_PYTHON} -m uvicorn {path.stem}:{app.group(1)} --port 8765", paths))
         elif "__main__" in text:
-            found.append(Server(f"{_PYTHON} {name}"))
+            found.append(Server(f"{_PYTHON} {name}", paths))
     return tuple(found)

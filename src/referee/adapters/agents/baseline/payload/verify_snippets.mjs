@@ -185,6 +185,7 @@ const uses = (node, names) => {
     if (n.type === 'ImportDeclaration' && isOwn(n.source.value)) own = true
     if (n.type === 'ImportExpression' && isOwn(n.source.value)) { own = true; loads++ }
     if (n.type === 'CallExpression' && n.callee.name === 'require') { loads++; if (isOwn(n.arguments[0] && n.arguments[0].value)) own = true }
+    if (n.type === 'CallExpression' && /^define[A-Z]/.test(n.callee.name || '')) loads++  // gives back what it is given
     if (/^(CallExpression|NewExpression|TaggedTemplateExpression|ForOfStatement)$/.test(n.type) && !inFunction) work++
   })
   if (!own) return false
@@ -278,7 +279,8 @@ const example = async snippet => {
         if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
         current.ran.push(i)
         const name = names[0]
-        if (uses(node, names)) current.used.push(i)
+        const shown = names.length > 0 || value !== undefined || printed !== ''  // silence shows nothing
+        if (uses(node, names) && shown) current.used.push(i)
         if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(')) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
         if (quiet && !snippet.quiet) write(`${first}  ->  ${shape(names.length === 1 ? globalThis[names[0]] : value)}`)
