@@ -279,7 +279,8 @@ const example = async snippet => {
         if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
         current.ran.push(i)
         const name = names[0]
-        const shown = names.length > 0 || value !== undefined || printed !== ''  // silence shows nothing
+        // silence shows nothing, but a check that held
+        const shown = names.length > 0 || value !== undefined || printed !== '' || /\b(assert|expect|should)\b/.test(source.slice(node.start, node.end))
         if (uses(node, names) && shown) current.used.push(i)
         if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(')) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
