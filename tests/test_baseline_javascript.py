@@ -71,6 +71,13 @@ def test_a_component_that_is_only_defined_is_rendered(bench: Path) -> None:
 
 @pytest.mark.registry
 @pytest.mark.slow
+def test_an_empty_result_shows_nothing(bench: Path) -> None:
+    seen = trial(bench, "import { shout } from 'shout'\nconst a = shout('')\nshout('b')\n")
+    assert seen["1"]["used"] == [2]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
 def test_a_definition_alone_shows_nothing(bench: Path) -> None:
     seen = trial(
         bench, "import { shout } from 'shout'\nconst f = () => shout('a')\nfunction g() { return shout('b') }\n"

@@ -56,6 +56,8 @@ process.on('unhandledRejection', error => fail(error))
 // On one line; of an object with a life of its own (a server, a stream) only the outside.
 const line = value => util.inspect(value, { depth: isData(value) ? 4 : 0, breakLength: Infinity, maxArrayLength: 20, maxStringLength: 300 }).replace(/\s+/g, ' ').slice(0, 300)
 const isData = value => Object(value) !== value || typeof value === 'function' || util.types.isBoxedPrimitive(value) || !value.constructor || /^(Object|Array|Map|Set|Date|RegExp|\w*Array|Buffer|\w*Error)$/.test(value.constructor.name)
+// Whether a value says anything: nothing and emptiness do not.
+const telling = value => value !== undefined && value !== null && value !== '' && !Number.isNaN(value) && !(isData(value) && typeof value === 'object' && !(value instanceof Date) && !(value instanceof Error) && Object.keys(value).length === 0 && !value.size)
 const show = value => util.inspect(value, { depth: 4, breakLength: 100, maxArrayLength: 20, maxStringLength: 300 })
 for (const level of ['log', 'info', 'warn', 'error', 'debug', 'dir']) {
   console[level] = (...args) => {
@@ -280,7 +282,7 @@ const example = async snippet => {
         current.ran.push(i)
         const name = names[0]
         // silence shows nothing, but a check that held
-        const shown = names.length > 0 || value !== undefined || printed !== '' || /\b(assert|expect|should)\b/.test(source.slice(node.start, node.end))
+        const shown = telling(value) || names.some(name => telling(globalThis[name])) || printed !== '' || /\b(assert|expect|should)\b/.test(source.slice(node.start, node.end))
         if (uses(node, names) && shown) current.used.push(i)
         if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(')) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
