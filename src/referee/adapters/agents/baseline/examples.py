@@ -256,7 +256,10 @@ class Examples:
             seen = trial.get(snippet["id"])
             if seen and seen.get("stuck"):
                 stuck = [int(key) for key, failure in seen["failed"].items() if failure["kind"] == "Blocked"]
-                snippet["skip"] = sorted({*snippet.get("skip", []), *stuck})
+                held = [*snippet.get("held", []), *stuck]
+                more = range(held[-1], held[-1] + 100) if len(held) > 1 else ()  # what follows waits for a person too
+                snippet["held"] = held
+                snippet["skip"] = sorted({*snippet.get("skip", []), *stuck, *more})
                 again = True
                 continue
             if seen is None or not seen.get("done"):

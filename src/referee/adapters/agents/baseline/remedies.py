@@ -161,6 +161,8 @@ def display(shop: Workshop, _match: re.Match[str], _result: Result, _argument: s
         return None
     if not shop.run("command -v Xvfb", timeout=20, show=False).ok and not debian.install(shop, "xvfb"):
         return None
+    if not shop.run("command -v xwininfo", timeout=20, show=False).ok:
+        debian.install(shop, "x11-utils")  # tells which windows are shown
     shop.run(
         "touch /root/.Xauthority; (setsid Xvfb :99 -screen 0 1280x800x24 -nolisten tcp >/dev/null 2>&1 &)", timeout=20
     )

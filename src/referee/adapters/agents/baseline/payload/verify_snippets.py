@@ -20,6 +20,7 @@ import linecache
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -31,6 +32,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
 sys.path.insert(0, os.getcwd())
 SECONDS = int(os.environ.get("VERIFY_SNIPPET_SECONDS", "20"))
+#: A statement that runs for so long while it shows a window of its own waits for a person.
+WINDOW_SECONDS = 4
 _SIMPLE = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 _PLACEHOLDER = re.compile(
@@ -329,26 +332,49 @@ class _Tee(io.TextIOBase):
         return "utf-8"
 
 
+def _leave(reader: Reader, trial: dict[str, Any], number: int, why: str) -> NoReturn:
+    """Leave the interpreter, which an example holds; what is known stays."""
+    trial["failed"][str(number)] = {"kind": "Blocked", "text": why}
+    trial["stuck"] = True
+    reader.rescue()
+    os._exit(70)
+
+
+def _windows() -> int:
+    """How many windows the display shows; 0 without one."""
+    if not os.environ.get("DISPLAY"):
+        return 0
+    with contextlib.suppress(Exception):
+        done = subprocess.run(["xwininfo", "-root", "-tree"], capture_output=True, text=True, timeout=5, check=False)
+        return len(re.findall(r'^\s+0x[0-9a-f]+ "[^"]+":', done.stdout, re.MULTILINE))
+    return 0
+
+
 def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tuple[Any, bool]:
     """Run one step under the clock, supplying what is taken for granted; (value, failed)."""
+    before = _windows()
 
     def stuck() -> None:  # native code (a window's main loop) that no alarm reaches
-        trial["failed"][str(number)] = {"kind": "Blocked", "text": f"still running after {SECONDS} s"}
-        trial["stuck"] = True
-        reader.rescue()
-        os._exit(70)
+        _leave(reader, trial, number, f"still running after {SECONDS} s")
+
+    def shown() -> None:  # a window of its own, and the statement does not come back: it waits for a person
+        if _windows() > before:
+            _leave(reader, trial, number, "it shows a window and waits for a person")
 
     for _ in range(6):
         watch = threading.Timer(SECONDS + 5, stuck)
-        watch.daemon = True
+        look = threading.Timer(WINDOW_SECONDS, shown)
+        watch.daemon = look.daemon = True
         try:
             signal.alarm(SECONDS)
             watch.start()
+            look.start()
             try:
                 return step(), False
             finally:
                 signal.alarm(0)
                 watch.cancel()
+                look.cancel()
         except Blocked as exc:
             trial["failed"][str(number)] = {"kind": "Blocked", "text": str(exc), "ports": exc.ports}
             trial["blocked"] = True
