@@ -26,6 +26,12 @@ _NEVER = re.compile(
     r"(?:npm|yarn|pnpm|bun|poetry|cargo|gem|uv|hatch|pdm|flit|lerna|changeset)\s+(?:run\s+)?"
     r"(?:publish|unpublish|login|logout|adduser|owner|deploy\w*|release|version|eject|uninstall|remove|unlink)\b"
 )
+#: What sets a project up by a tool of its own.
+_SETTERS = frozenset(
+    {("uv", "sync"), ("uv", "venv"), ("uv", "lock"), ("poetry", "install"), ("poetry", "shell"), ("poetry", "lock"),
+     ("pdm", "install"), ("pdm", "sync"), ("pipenv", "shell"), ("pipenv", "sync"), ("rye", "sync"), ("hatch", "env"),
+     ("hatch", "shell"), ("npm", "ci"), ("corepack", "enable")}
+)  # fmt: skip
 _LOCAL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d+))?(/[^\s'\"`)>\]]*)?")
 
 
@@ -108,6 +114,9 @@ def read_command(  # noqa: C901 — one question after the other
         return made
     head = words[0]
     if _NEVER.match(" ".join(words)):
+        return made
+    if tuple(words[:2]) in _SETTERS:
+        made.purpose = "install"  # the plan's own steps stand in for it
         return made
     if installs := _installs(words):
         made.purpose, made.installs = "install", [name for name in installs if _plain(name) not in own]
@@ -264,7 +273,13 @@ def installs_itself(line: str, own: frozenset[str]) -> bool:
     return False
 
 
-def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> str:
+#: What a project's own environment brings beside its programs.
+_INSIDE = frozenset({"python", "python3", "pytest", "flask", "uvicorn", "gunicorn", "fastapi", "django-admin"})
+
+
+def rewrite(  # noqa: C901 — one form after the other
+    words: list[str], programs: frozenset[str], own: frozenset[str]
+) -> str:
     """``npx NAME``, ``npm create NAME@latest -- …``, ``uvx NAME``, ``pipx run NAME`` -> the installed program."""
     starts = (
         ("npx",), ("npm", "exec"), ("pnpm", "dlx"), ("pnpm", "exec"), ("yarn", "dlx"), ("yarn",), ("pnpm",), ("bunx",),
@@ -283,8 +298,8 @@ def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> 
             return shlex.join([name, *rest[1:]])
         if name in own and programs:
             return shlex.join([min(programs, key=lambda p: (p not in name, len(p), p)), *rest[1:]])
-        if start[0] in {"uv", "poetry", "pdm", "pipenv"} and rest[0] in {"python", "python3", "pytest"}:
-            return shlex.join(rest)
+        if start[0] in {"uv", "poetry", "pdm", "pipenv"} and (rest[0] in _INSIDE or rest[0].endswith(".py")):
+            return shlex.join(rest if rest[0] in _INSIDE else ["python", *rest])
     if words[0] in {"npm", "yarn", "pnpm", "bun"} and words[1:2] and words[1] in {"create", "init"} and words[2:]:
         name = "create-" + _plain(words[2])
         if name in programs:

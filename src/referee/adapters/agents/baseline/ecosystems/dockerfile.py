@@ -83,7 +83,8 @@ def _confidence(shop: Workshop, wanted: list[Stage]) -> int:
     readme = look.text(shop.mission.readme) if shop.mission.readme else ""
     verbs = "pip3?|npm|npx|yarn|pnpm|python3?|uv|poetry|cargo|go|make|cmake|mvn|gradle|bundle|composer"
     others = rf"^\s*(?:\$ )?(?:(?:{verbs})\b|\./)"
-    if re.search(r"\bdocker (?:run|build)\b", readme) and not re.search(others, readme, re.MULTILINE):
+    docker = re.search(r"\bdocker(?: (?:run|build|compose)|-compose)\b", readme)
+    if docker and not re.search(others, readme, re.MULTILINE):
         return 75
     return 38 if any(family_of(stage.base) == "alpine" for stage in wanted) else 45
 

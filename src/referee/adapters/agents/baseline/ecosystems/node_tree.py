@@ -35,6 +35,7 @@ def plan(shop: Workshop) -> Plan | None:
     if "build" in scripts:
         steps.append(f"{manager} run build")
     name = str(manifest.get("name") or shop.mission.name)
+    steps += links(manifest, name)
     paths = look.routes(root, ".js", ".ts", ".mjs", ".cjs")
     return Plan(
         ecosystem=f"Node project ({manager})",
@@ -49,6 +50,24 @@ def plan(shop: Workshop) -> Plan | None:
         tests=tuple(tests_of(manager, scripts)),
         servers=tuple(Server(f"{manager} run {script}", paths) for script in _STARTS if script in scripts),
     )
+
+
+def links(manifest: dict[str, Any], name: str) -> list[str]:
+    """Make the project's own name and commands known, as npm does for a package that is installed elsewhere."""
+    if not re.fullmatch(r"(@[\w.-]+/)?[\w.-]+", name):
+        return []
+    lines = []
+    if any(manifest.get(key) for key in ("main", "exports", "module")):
+        up = "../.." if name.startswith("@") else ".."
+        lines.append(f"mkdir -p $(dirname node_modules/{name}) && ln -sfn {up} node_modules/{name}")
+    declared = manifest.get("bin")
+    targets = {name.rsplit("/", 1)[-1]: declared} if isinstance(declared, str) else declared or {}
+    for command, target in targets.items() if isinstance(targets, dict) else ():
+        file = str(target).removeprefix("./")
+        if re.fullmatch(r"[\w.-]+", command) and re.fullmatch(r"[\w./@-]+", file):
+            link = f"ln -sf ../../{file} node_modules/.bin/{command}"
+            lines.append(f"test ! -e {file} || (mkdir -p node_modules/.bin && chmod +x {file} && {link})")
+    return lines
 
 
 def lock_of(root: Path) -> str:

@@ -160,17 +160,19 @@ def servers(root: Path) -> tuple[Server, ...]:
     if (root / "manage.py").is_file():
         line = f"{_PYTHON} manage.py migrate --noinput; {_PYTHON} manage.py runserver 127.0.0.1:8765 --noreload"
         found.append(Server(line, paths))
-    for name in ("app.py", "main.py", "server.py", "run.py", "wsgi.py", "application.py"):
+    deeper = [f"{folder}/{name}" for folder in ("app", "src", "api") for name in ("main.py", "app.py", "__init__.py")]
+    for name in ("app.py", "main.py", "server.py", "run.py", "wsgi.py", "application.py", *deeper):
         path = root / name
         if not path.is_file():
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
+        module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         app = re.search(r"^(\w+)\s*=\s*(Flask|FastAPI|Starlette|Quart|Litestar|Sanic)\(", text, re.MULTILINE)
         if app and app.group(2) == "Flask":
-            found.append(Server(f"{_PYTHON} -m flask --app {path.stem}:{app.group(1)} run --port 8765", paths))
+            found.append(Server(f"{_PYTHON} -m flask --app {module}:{app.group(1)} run --port 8765", paths))
         elif app:
             line = f"({_PYTHON} -c 'import uvicorn' || {_PYTHON} -m pip install -q uvicorn) && "
-            found.append(Server(f"{line}exec {_PYTHON} -m uvicorn {path.stem}:{app.group(1)} --port 8765", paths))
+            found.append(Server(f"{line}exec {_PYTHON} -m uvicorn {module}:{app.group(1)} --port 8765", paths))
         elif "__main__" in text:
             found.append(Server(f"{_PYTHON} {name}", paths))
     return tuple(found)
