@@ -277,9 +277,7 @@ def installs_itself(line: str, own: frozenset[str]) -> bool:
 _INSIDE = frozenset({"python", "python3", "pytest", "flask", "uvicorn", "gunicorn", "fastapi", "django-admin"})
 
 
-def rewrite(  # noqa: C901 — one form after the other
-    words: list[str], programs: frozenset[str], own: frozenset[str]
-) -> str:
+def rewrite(words: list[str], programs: frozenset[str], own: frozenset[str]) -> str:
     """``npx NAME``, ``npm create NAME@latest -- …``, ``uvx NAME``, ``pipx run NAME`` -> the installed program."""
     starts = (
         ("npx",), ("npm", "exec"), ("pnpm", "dlx"), ("pnpm", "exec"), ("yarn", "dlx"), ("yarn",), ("pnpm",), ("bunx",),
