@@ -146,3 +146,25 @@ def test_an_error_that_the_example_announces_is_as_documented_and_another_is_not
     assert seen["1"]["matched"] == [1]
     assert set(seen["1"]["failed"]) == {"2"}
     assert len(seen["2"]["used"]) == 1
+
+
+def test_a_page_whose_script_does_not_compile_is_no_running_server(tmp_path: Path) -> None:
+    program = (
+        "import http.server\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(self):\n"
+        "  page = self.path == '/'\n  self.send_response(200 if page else %d)\n"
+        "  self.send_header('content-type', 'text/html' if page else 'text/javascript')\n  self.end_headers()\n"
+        '  self.wfile.write(b\'<script src="/a.js"></script>\' if page else b"let a = 1")\n'
+        "http.server.HTTPServer(('127.0.0.1', 0), H).serve_forever()\n"
+    )
+    said = {}
+    for status in (200, 500):
+        (tmp_path / "s.py").write_text(program % status)
+        shutil.copy(PAYLOAD / "verify.py", tmp_path)
+        step = {"kind": "server", "line": f"exec python3 {tmp_path}/s.py", "paths": ["/"], "port": None}
+        (tmp_path / "plan.json").write_text(json.dumps({"cwd": str(tmp_path), "steps": [step]}))
+        done = subprocess.run(
+            ["python3", str(tmp_path / "verify.py")], check=False, capture_output=True, text=True, timeout=60
+        )
+        said[done.returncode] = done.stdout
+    assert "its script /a.js -> 200 text/javascript" in said[0]
+    assert "GET /a.js answered 500" in said[1]

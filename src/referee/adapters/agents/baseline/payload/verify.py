@@ -35,6 +35,7 @@ COUNTS = re.compile(
     r"Tests run: \d+|tests passed|Tests: +\d+|BUILD SUCCESS|^PASS\b", re.IGNORECASE)  # fmt: skip
 _LISTING = re.compile(r"<title>\s*(Directory listing for|Index of|listing directory)", re.IGNORECASE)
 
+_SCRIPT = re.compile(r"""<script[^>]+src=["'](/[^"'/][^"']*)["']""", re.IGNORECASE)
 
 _MAKE = "import sys; sys.path.insert(0, sys.argv[1]); import verify_samples as s; sys.exit(not s.make(sys.argv[2]))"
 
@@ -207,9 +208,18 @@ class Verifier:
             say(f"GET {path} -> {status} {kind} {text}")
             if status != 200 or not body.strip() or _LISTING.search(body):
                 raise Failed(f"GET {path} answered {status}, {len(body)} characters")
+            self.scripts(port, body)
         end(process)
         if ports_of(process.pid):
             raise Failed("the server could not be stopped")
+
+    def scripts(self, port: int, page: str) -> None:
+        """The page's own scripts: a shell of a page is served also where the program behind it does not compile."""
+        for source in list(dict.fromkeys(_SCRIPT.findall(page)))[:4]:
+            status, kind, body = fetch(port, source)
+            say(f"its script {source[:100]} -> {status} {kind}")
+            if status >= 500 or (status == 200 and "javascript" in kind and not body.strip()):
+                raise Failed(f"GET {source} answered {status}, {len(body)} characters")
 
     def stays(self, step: dict[str, Any], cwd: str) -> None:
         """A desktop application: its main process stays up and shows a window on the display."""
