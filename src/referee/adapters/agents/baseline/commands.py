@@ -32,7 +32,10 @@ _SETTERS = frozenset(
      ("pdm", "install"), ("pdm", "sync"), ("pipenv", "shell"), ("pipenv", "sync"), ("rye", "sync"), ("hatch", "env"),
      ("hatch", "shell"), ("npm", "ci"), ("corepack", "enable")}
 )  # fmt: skip
-_LOCAL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d+))?(/[^\s'\"`)>\]]*)?")
+_LOCAL = re.compile(
+    r"(?:https?://|(?<![\w/@.:])(?=(?:localhost|127\.0\.0\.1):\d))(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])"
+    r"(?::(\d+))?(/[^\s'\"`)>\]]*)?"
+)
 
 
 @dataclass

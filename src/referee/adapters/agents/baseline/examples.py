@@ -333,6 +333,9 @@ class Examples:
         found = [path for _, path in commands.local_paths(self.document.prose + "\n".join(t.text for t in self.typed))]
         source = text or "".join(t.text for t in self.typed)
         routes = re.findall(r"@\w+\.(?:route|get|api_route|view)\(\s*['\"](/[^'\"]*)['\"]", source)
+        routes += re.findall(
+            r"\b(?:add_route|add_url_rule|add_api_route|Route|route_config)\(\s*['\"](/[^'\"]*)['\"]", source
+        )
         found += [re.sub(r"<(?:int|float):?\w*>|\{\w*(?:id|count|n)\w*(?::int)?\}", "7", route) for route in routes]
         filled = [re.sub(r"<[\w:]*>|\{[\w:]*\}|:\w+", "sample", path) for path in found]
         return list(dict.fromkeys(filled))[:6]

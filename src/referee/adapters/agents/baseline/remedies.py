@@ -92,10 +92,22 @@ def program(shop: Workshop, match: re.Match[str], _result: Result, _argument: st
     if name.lower() in _WORDS or shop.run(f"command -v {name}", timeout=20, show=False).ok:
         return None
     packages = [p for p in debian.packages_with_program(shop, name) if p == name or name in p or len(p) > len(name)]
-    applied = _first(shop, packages[:1]) or _first(shop, packages[1:])
+    applied = _beside_it(shop, name, packages) or _first(shop, packages[:1]) or _first(shop, packages[1:])
     if applied and "/postgresql-" in f"/{applied.how.rsplit(' ', 1)[-1]}":
         _expose(shop)
     return applied
+
+
+def _beside_it(shop: Workshop, name: str, packages: list[str]) -> Applied | None:
+    """A program written in Python goes into the project's own environment, where it can import the project."""
+    python = shop.project / ".venv/bin/python"
+    if not packages or not python.exists():
+        return None
+    if not shop.run(f"apt-cache depends {packages[0]} | grep -q 'Depends: python3'", timeout=30, show=False).ok:
+        return None
+    if not shop.run(f"{python} -m pip install -q {name}", timeout=300).ok or not (python.parent / name).exists():
+        return None
+    return Applied(f"installed {name} with pip")
 
 
 #: Words before "not found" that are no program.
