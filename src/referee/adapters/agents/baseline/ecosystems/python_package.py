@@ -198,10 +198,7 @@ def _tests_inside(shop: Workshop, place: Path) -> tuple[Tests, ...]:
         for name in ("tests", "test", "_tests", "testing"):
             inside = module.replace(".", "/") + "/" + name
             if installed and _holds_tests(installed[0] / inside):
-                python = f"{shop.project}/{_PYTHON}"
-                shop.run(f"{python} -m pip install -q pytest", timeout=300)
-                line = f"{python} -m pytest -q -p no:cacheprovider --pyargs {module}.{name} --rootdir {shop.verify}"
-                return (Tests(f"cd {shop.verify} && {line}", passed),)
+                return _as_installed(shop, place, f"{module}.{name}")
     alone = sorted(path.name for path in place.glob("test*.py") if "def test" in path.read_text("utf-8", "replace"))
     if not alone:
         return ()
@@ -210,6 +207,23 @@ def _tests_inside(shop: Workshop, place: Path) -> tuple[Tests, ...]:
     files = " ".join(alone)
     shop.run(f"mkdir -p {apart} && cd {place} && cp {files} {apart}/ && {python} -m pip install -q pytest", timeout=300)
     return (Tests(f"cd {apart} && {python} -m pytest -q {files}", passed),)
+
+
+def _as_installed(shop: Workshop, place: Path, module: str) -> tuple[Tests, ...]:
+    """The tests of an installed module, with the settings of the sources where they have some, else without."""
+    apart = shop.verify / "tests-of-source"
+    python = f"{shop.project}/{_PYTHON}"
+    shop.run(f"mkdir -p {apart} && {python} -m pip install -q pytest", timeout=300)
+    line = f"cd {apart} && {python} -m pytest -q -p no:cacheprovider --pyargs {module}"
+    settings = [
+        name for name, mark in (("pytest.ini", "[pytest]"), ("pyproject.toml", "[tool.pytest"), ("tox.ini", "[pytest]"),
+                                ("setup.cfg", "[tool:pytest]"))
+        if (place / name).is_file() and mark in (place / name).read_text("utf-8", "replace")
+    ]  # fmt: skip
+    if not settings:
+        return (Tests(line, passed),)
+    shop.run(f"cp {place / settings[0]} {apart}/", timeout=20)
+    return (Tests(f"{line} -c {settings[0]}", passed), Tests(line, passed))
 
 
 def pages(_shop: Workshop) -> list[Path]:
