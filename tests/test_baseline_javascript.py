@@ -148,6 +148,18 @@ def test_an_error_that_the_example_announces_is_as_documented_and_another_is_not
     assert len(seen["2"]["used"]) == 1
 
 
+@pytest.mark.registry
+@pytest.mark.slow
+def test_what_nothing_will_settle_is_left_and_a_slow_promise_is_waited_for(bench: Path) -> None:
+    head = "import { shout } from 'shout'\n"
+    slow = head + "const v = await new Promise(done => setTimeout(() => done(shout('a')), 3000))\n"
+    seen = trial(bench, head + "await new Promise(() => shout('x'))\n", slow)
+    assert seen["1"]["failed"]["1"] == {
+        "kind": "Blocked", "text": "Error: it waits for what nothing will bring", "inside": False,
+    }  # fmt: skip
+    assert not seen["2"]["failed"]
+
+
 def test_a_page_whose_script_does_not_compile_is_no_running_server(tmp_path: Path) -> None:
     program = (
         "import http.server\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(self):\n"

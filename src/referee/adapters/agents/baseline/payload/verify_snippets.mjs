@@ -149,12 +149,24 @@ const same = (said, seen) => {
   const flat = text => text.replace(/["`]/g, "'").replace(/\s+/g, '').replace(/;$/, '')
   return seen.trim() !== '' && seen !== 'undefined' && (flat(said) === flat(seen) || flat(said) === `'${flat(seen)}'`)
 }
+// A promise, at most LIMIT; left sooner where nothing is under way any more that could settle it.
 const within = promise => {
   let timer
+  let watch
+  let idle = 0
+  let used = process.cpuUsage()
+  const blocked = why => Object.assign(new Error(why), { code: 'Blocked' })
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(Object.assign(new Error(`still running after ${LIMIT / 1000} s`), { code: 'Blocked' })), LIMIT)
+    timer = setTimeout(() => reject(blocked(`still running after ${LIMIT / 1000} s`)), LIMIT)
+    watch = setInterval(() => {
+      const busy = process.getActiveResourcesInfo().filter(r => !/^(TTYWrap|PipeWrap|Immediate|SignalWrap)/.test(r))
+      const { user, system } = process.cpuUsage(used)
+      used = process.cpuUsage()  // a thread that compiles or hashes is no resource, but it works
+      idle = busy.length <= 2 && busy.every(r => r === 'Timeout') && user + system < 30000 ? idle + 1 : 0
+      if (idle > 9) reject(blocked('it waits for what nothing will bring'))
+    }, 300)
   })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+  return Promise.race([promise, late]).finally(() => { clearTimeout(timer); clearInterval(watch) })
 }
 const calm = async () => {
   for (let i = 0; i < 60; i++) {
