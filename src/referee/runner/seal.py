@@ -31,12 +31,17 @@ _AFTER_SEALING = {"kind", "at", "evidence", "evidence_digest"}
 
 def lock_bytes(planned: AttemptPlanned) -> bytes:
     """``lock.json``: the lock as evidence, so that the digest that results quote covers it."""
-    return canonical_bytes({"schema": "referee.lock/1", "run": planned.run, **planned.lock.model_dump(mode="json")})
+    return canonical_bytes(
+        {"schema": "referee.lock/1", "run": planned.run, **planned.lock.model_dump(mode="json", exclude_none=True)}
+    )
 
 
 def facts_bytes(ended: AttemptEnded) -> bytes:
-    """``facts.json``: what the record says was observed, as evidence, so that the digest covers it too."""
-    facts = ended.model_dump(mode="json", exclude=_AFTER_SEALING)
+    """``facts.json``: what the record says was observed, as evidence, so that the digest covers it too.
+
+    What is absent is left out, so that a field that a later version adds changes no earlier run's bytes.
+    """
+    facts = ended.model_dump(mode="json", exclude=_AFTER_SEALING, exclude_none=True)
     return canonical_bytes({"schema": "referee.facts/1", **facts})
 
 
