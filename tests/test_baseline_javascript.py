@@ -180,3 +180,13 @@ def test_a_page_whose_script_does_not_compile_is_no_running_server(tmp_path: Pat
         said[done.returncode] = done.stdout
     assert "its script /a.js -> 200 text/javascript" in said[0]
     assert "GET /a.js answered 500" in said[1]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_a_documented_value_that_does_not_come_is_told(bench: Path) -> None:
+    text = "import { shout } from 'shout'\nshout('a') // 'B'\nshout('c') // loud\n"
+    text += "console.log(shout('d')) // 6\nshout('e') // 5\n"
+    seen = trial(bench, text)["1"]
+    assert seen["differs"] == [[1, "'B'", "A"], [3, "6", "D"]]
+    assert seen["used"] == [2, 4]

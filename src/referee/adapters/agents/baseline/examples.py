@@ -16,6 +16,7 @@ from .blocks import Typed
 from .documents import Document
 from .ecosystems.plan import Plan
 from .payload.verify import snapshot
+from .payload.verify_compare import verdict
 from .terminal import Result, say
 from .workshop import Workshop
 
@@ -273,7 +274,7 @@ class Examples:
             tried.servers += len(seen.get("answered", []))
             if not seen["ran"]:
                 snippet["drop"] = True
-            wrong = [entry for entry in seen.get("differs", []) if isinstance(entry, list)]
+            wrong = [entry for entry in seen.get("differs", []) if verdict(entry[1], entry[2]) == "differs"]
             tried.differs += [mismatch(said, came) for _, said, came in wrong]
             if len(wrong) <= len(seen["matched"]):  # else this example did not do what is documented
                 tried.statements += max(0, len(seen["ran"]) - len(wrong))

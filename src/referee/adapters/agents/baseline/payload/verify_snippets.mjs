@@ -149,6 +149,17 @@ const same = (said, seen) => {
   const flat = text => text.replace(/["`]/g, "'").replace(/\s+/g, '').replace(/;$/, '')
   return seen.trim() !== '' && seen !== 'undefined' && (flat(said) === flat(seen) || flat(said) === `'${flat(seen)}'`)
 }
+// Whether a comment states a literal of the kind that came, where nothing of ours and no failure stands between.
+let supplied = false
+const contradicts = (said, value) => {
+  if (supplied || current.samples.length || Object.keys(current.failed).length) return false
+  let stated
+  try { stated = JSON.parse(said.replace(/;$/, '').replace(/'/g, '"')) } catch { return false }
+  if (printed.trim() !== '') return true
+  if (value === undefined || value === null || stated === null) return false
+  if (typeof stated === 'number' && typeof value === 'number') return Math.abs(stated - value) > 1e-3 * Math.abs(value)
+  return typeof stated === typeof value && Array.isArray(stated) === Array.isArray(value)
+}
 // A promise, at most LIMIT; left sooner where nothing is under way any more that could settle it.
 const within = promise => {
   let timer
@@ -230,7 +241,7 @@ const imports = async name => {
   const known = builtin(name, require)
   if (known) { define({ [name]: known }); return true }
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
-  if (/^(data|obj)$/.test(name)) { define({ [name]: { name: 'sample', values: [1, 2, 3] } }); return true }
+  if (/^(data|obj)$/.test(name)) { define({ [name]: { name: 'sample', values: [1, 2, 3] } }); supplied = true; return true }
   const plain = listed.package[0] || ''
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
   const module = await load(plain).catch(() => null)
@@ -241,7 +252,7 @@ const imports = async name => {
   }
   const from = Object(module && name in module ? module : module && module.default)
   if (name in from) { define({ [name]: from[name] }); fromPackage.add(name); return true }
-  if (textFor(name)) { define({ [name]: textFor(name) }); return true }
+  if (textFor(name)) { define({ [name]: textFor(name) }); supplied = true; return true }
   return false
 }
 
@@ -307,6 +318,11 @@ const example = async snippet => {
         if (said && seen.some(text => same(said, text))) {
           current.matched.push(i)
           if (!quiet) write(`as documented: ${said.slice(0, 200)}`)
+        } else if (said && contradicts(said, names.length === 1 ? globalThis[names[0]] : value)) {
+          const v = names.length === 1 ? globalThis[names[0]] : value
+          current.differs.push([i, said.slice(0, 160), (printed.trim() || text(v) || json(v)).slice(0, 160)])
+          current.used = current.used.filter(other => other !== i)
+          if (!quiet) write(`NOT as documented: ${said.slice(0, 200)}`)
         }
         break
       } catch (error) {
