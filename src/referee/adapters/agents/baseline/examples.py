@@ -158,6 +158,7 @@ class Examples:
             self.tried.failed = list(dict.fromkeys([*earlier.failed, *self.tried.failed]))
             self.tried.faults = list(dict.fromkeys([*earlier.faults, *self.tried.faults]))
             self.tried.broken = self.tried.broken or earlier.broken
+            self.tried.differs = [found for found in self.tried.differs if found in earlier.differs]
             if not failing:
                 return
 
