@@ -161,6 +161,14 @@ class Reader:
         if isinstance(exc, NameError):
             found = re.search(r"name '(\w+)' is not defined", str(exc))
             return found is not None and self._name(found.group(1))
+        homonym = (
+            re.match(r"module '(\w+)' has no attribute '(\w+)'", str(exc)) if isinstance(exc, AttributeError) else None
+        )
+        if homonym:  # ``datetime`` of the module ``datetime``: which one an example means is told by what it asks of it
+            name, inner = homonym.group(1), getattr(self.space.get(homonym.group(1)), homonym.group(1), None)
+            if inspect.isclass(inner) and hasattr(inner, homonym.group(2)):
+                self.space[name] = inner
+                return True
         missing = getattr(exc, "filename", None) if isinstance(exc, FileNotFoundError) else None
         told = _TOLD.search(str(exc)) if missing is None else None
         missing = told.group(1) if told else missing
@@ -259,7 +267,7 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
         if failed:
             continue
         trial["ran"].append(number)
-        if reader.uses(node):
+        if reader.uses(node) and not inspect.iscoroutine(value):  # what nobody awaits did nothing
             trial["used"].append(number)
         source = ast.get_source_segment(text, node) or ""
         first = source.splitlines()[0][:120] if source else ""
