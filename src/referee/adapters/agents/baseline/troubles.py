@@ -87,7 +87,8 @@ _PYTHON = (
     (r"(?:requires|require|install|installing|needs|missing|Missing)[^\n]{0,60}`?pip3? install "
      r"['\"]?(?P<module>[\w.\[\],-]+)", "it asks for pip install {module}", "pip_named"),
     (r"(?:ImportError|Configured|Dependency\w*): [`'\"]?(?P<module>[A-Za-z][\w-]{2,})[`'\"]? "
-     r"(?:library |package |module )?(?:is |was |must be )?(?:not )?installed(?![^\n]*PATH)", "it asks for the Python package {module}", "pip_named"),
+     r"(?:library |package |module )?(?:is |was |must be )?(?:not )?installed(?![^\n]*PATH)",
+     "it asks for the Python package {module}", "pip_named"),
     (r"TypeError: [^\n]*(?:unexpected keyword argument|missing \d+ required)[\s\S]{0,200}\Z",
      "a call no longer fits a dependency's signature", "older_all"),
 )  # fmt: skip
