@@ -38,6 +38,8 @@ _MARK = re.compile(
     r"(?:=+>|-+>|→|==|>>>|>|(?:returns?|prints?|outputs?|result|gives|yields|will print|will output)\b:?)\s*",
     re.IGNORECASE,
 )
+#: A line of the interpreter's on its error stream.
+_WARNS = re.compile(r"^\S*:?\d*:? ?\w*Warning: ")
 _SIMPLE = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
 #: An output of so many lines may be an extract of an older day, when most of its lines came.
 _LONG = 6
@@ -127,7 +129,8 @@ def literal(text: str) -> object:
 
 def _plain(text: str) -> str:
     text = _ANSI.sub("", text).replace("\r", "\n").replace("<BLANKLINE>", "")
-    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(line for line in lines if not _WARNS.search(line))
 
 
 def _equal(said: str, seen: str) -> bool:
