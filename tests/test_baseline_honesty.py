@@ -146,7 +146,15 @@ def test_documented_steps_that_fail_are_errors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "output",
-    ["", "\n", "Usage: tool [options]\n", "tool 1.2.3\n", "Welcome to tool\nhttps://tool\n", "file not found\n"],
+    [
+        "",
+        "\n",
+        "Usage: tool [options]\n",
+        "tool 1.2.3\n",
+        "Welcome to tool\nhttps://tool\n",
+        "file not found\n",
+        "tool 1.0\nProject name:\n",
+    ],
 )
 def test_some_outputs_say_nothing(output: str) -> None:
     assert quickstart.hollow(output)
@@ -184,3 +192,9 @@ def test_a_distribution_package_of_the_project_is_no_further_install(tmp_path: P
 
 def test_counts_agree_with_their_nouns() -> None:
     assert [plural(1, "output"), plural(2, "output")] == ["1 output", "2 outputs"]
+
+
+def test_code_of_an_interpreter_shows_nothing_of_the_project(tmp_path: Path) -> None:
+    readme = "# t\n\n```sh\npython3 -c \"print('ready')\"\n```\n"
+    report = brought_up(tmp_path, readme, add_sh="#!/bin/sh\n")
+    assert (report["installed"], report["test_depth"]) == (False, "tier3_none")

@@ -31,6 +31,8 @@ _HOLLOW = re.compile(
 _BANNER = re.compile(
     r"^\W*$|^\W*(welcome to|powered by|copyright|\(c\)|©|https?://)|^[\w .-]{0,30}\bv?\d+\.\d+[\w.]*\W*$", re.IGNORECASE
 )
+#: Code on the command line: it runs an interpreter, not the project, unless it names it.
+_ONE_LINER = re.compile(r"\b(python3?|node|perl|ruby|php|bash|sh) (-\w+ )*-[cepr] ")
 #: A line by which a program refuses, whatever its status.
 _REFUSES = re.compile(
     r"\b(not found|no such|unknown|unrecognized|invalid|missing|required|cannot|can't|unable|not installed|"
@@ -203,6 +205,10 @@ class Quickstart(Examples):
             if not self._ours(command.line):
                 self.tried.faults.append(self.tried.failed[-1])
 
+    def _names_own(self, line: str) -> bool:
+        """Whether a line names the project's own modules or programs."""
+        return bool({*self.own, *self.plan.programs} & set(re.findall(r"[\w-]+", line)))
+
     def _ours(self, line: str) -> bool:
         """Whether a line works on a file of ours, so that what the README shows cannot come."""
         samples = {step["name"] for step in self.steps if step["kind"] == "sample"} | set(self.shop.made)
@@ -227,7 +233,7 @@ class Quickstart(Examples):
         """
         if self.made_files() or COUNTS.search(result.output):
             return True
-        if hollow(result.output):
+        if hollow(result.output) or (_ONE_LINER.search(result.command) and not self._names_own(result.command)):
             return False
         other = altered(result.command)
         if not other:  # nothing to steer: of a tree's own scripts the output itself is the result
@@ -329,7 +335,9 @@ def hollow(output: str) -> bool:
     if re.search(r"^\s*usage:", "\n".join(said[:8]), re.IGNORECASE | re.MULTILINE):
         return True
     told = [line for line in said if not _BANNER.search(line)]
-    return not told or (len(told) == 1 and bool(_REFUSES.search(told[0])))
+    if all(re.search(r"[?:>]$|\((y|yes)/n\w*\)|\[y/n\]", line, re.IGNORECASE) for line in told):
+        return True  # questions to a person, or nothing beside the banner
+    return len(told) == 1 and bool(_REFUSES.search(told[0]))
 
 
 def altered(line: str) -> str:
