@@ -35,7 +35,8 @@ def plan(shop: Workshop) -> Plan | None:
     if "build" in scripts:
         steps.append(f"{manager} run build")
     name = str(manifest.get("name") or shop.mission.name)
-    steps += links(manifest, name)
+    default = {"main": "index.js"} if (root / "index.js").is_file() else {}
+    steps += links({**default, **manifest}, name)
     paths = look.routes(root, ".js", ".ts", ".mjs", ".cjs")
     return Plan(
         ecosystem=f"Node project ({manager})",
