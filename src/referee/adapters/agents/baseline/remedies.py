@@ -27,7 +27,9 @@ def retry(_shop: Workshop, _match: re.Match[str], _result: Result, _argument: st
 
 def give_up(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> None:
     """Remember what cannot be helped."""
-    line = next((text for text in result.output.splitlines() if match.group(0).split("\n")[0] in text), match.group(0))
+    lines = [text.strip() for text in result.output.splitlines() if match.re.search(text)] or [match.group(0)]
+    told = [text for text in lines if re.match(r"(?:[\w.]*(?:Error|Exception|Failure)|curl|fatal|npm)\b|error\b", text)]
+    line = (told or lines)[-1]  # the message, not a line of code in the traceback above it
     shop.stops[f"give_up:{match.group(0)[:60]}"] = line.strip()[:200]
 
 

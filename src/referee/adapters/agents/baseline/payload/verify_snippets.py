@@ -43,7 +43,7 @@ _PLACEHOLDER = re.compile(
 #: An error of a library's own that names a file it could not open.
 _TOLD = re.compile(
     r"(?:missing|not found|no such file|does not exist|"
-    r"(?:cannot|can't|unable to|could not|failed to) (?:open|read|load))"
+    r"(?:cannot|can't|unable to|could not|failed to|error) (?:open|read|load)(?:ing)?)"
     r"[^\n]{0,60}?([\w-]+\.[a-z0-9]{2,5})\b",
     re.IGNORECASE,
 )
@@ -340,6 +340,12 @@ class _Tee(io.TextIOBase):
         return "utf-8"
 
 
+def _names_absent(said: str) -> bool:
+    """Whether an error names a file that is not there: the reader was to bring it."""
+    named = re.findall(r"['\"`]?([\w./-]*[\w-]\.[A-Za-z]\w{1,4})\b", said)
+    return any(not os.path.exists(name) and os.path.splitext(name)[1] != ".py" for name in named)
+
+
 def _leave(reader: Reader, trial: dict[str, Any], number: int, why: str) -> NoReturn:
     """Leave the interpreter, which an example holds; what is known stays."""
     trial["failed"][str(number)] = {"kind": "Blocked", "text": why}
@@ -396,7 +402,8 @@ def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tu
             if reader.supply(exc, trial["samples"]):
                 continue
             where = traceback.extract_tb(exc.__traceback__)
-            inside = bool(where) and not where[-1].filename.startswith("<example") and not reader.supplied
+            inside = bool(where) and not where[-1].filename.startswith("<example")
+            inside = inside and not reader.supplied and not _names_absent(str(exc))
             said = f"{type(exc).__name__}: {exc}"
             trial["failed"][str(number)] = {
                 "kind": type(exc).__name__,
