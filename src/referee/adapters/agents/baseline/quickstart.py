@@ -25,7 +25,8 @@ _MOST_PATHS = 5
 #: What a command prints that did not do its work, whatever its status.
 _HOLLOW = re.compile(
     r"urlopen error|Name or service not known|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|"
-    r"Network is unreachable|not running in a TTY|Could not resolve host|Traceback \(most recent call last\)|Segmentation fault"
+    r"Network is unreachable|Could not resolve host|Traceback \(most recent call last\)|Segmentation fault|"
+    r"not running in a TTY"
 )
 #: A line that only names a program, its version, its makers.
 _BANNER = re.compile(
