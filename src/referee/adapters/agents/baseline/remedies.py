@@ -38,10 +38,15 @@ def apt(shop: Workshop, _match: re.Match[str], _result: Result, argument: str) -
     return Applied(f"installed Debian's {argument}") if debian.install(shop, *argument.split()) else None
 
 
-def apt_named(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
-    """Install what the message itself says to install."""
+def apt_named(shop: Workshop, match: re.Match[str], result: Result, argument: str) -> Applied | None:
+    """Install what the message itself says to install; a tool of the X Window System needs a display besides."""
     packages = [name for name in match.group("packages").split() if debian.known(shop, name)]
-    return _first(shop, packages, every=True)
+    applied = _first(shop, packages, every=True)
+    if applied and not shop.display:
+        line = f"apt-cache depends {' '.join(packages)} | grep -qE 'Depends: (libx11-6|libxcb1|libxmu6)'"
+        shown = display(shop, match, result, argument) if shop.run(line, timeout=30, show=False).ok else None
+        applied.how += f" and {shown.how}" if shown else ""
+    return applied
 
 
 def _first(shop: Workshop, packages: Sequence[str], *, every: bool = False) -> Applied | None:
