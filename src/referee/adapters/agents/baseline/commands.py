@@ -116,7 +116,7 @@ def read_command(  # noqa: C901 — one question after the other
     if not words or (_PLACEHOLDER.search(line) and "git clone" not in line):
         return made
     head = words[0]
-    if _NEVER.match(" ".join(words)):
+    if _NEVER.match(" ".join(words)) or line.endswith(":"):  # what ends so announces something: it is output
         return made
     if tuple(words[:2]) in _SETTERS:
         made.purpose = "install"  # the plan's own steps stand in for it
