@@ -14,7 +14,7 @@ import pytest
 from referee.adapters.agents.baseline import commands, drive, mission, quickstart, workshop
 from referee.adapters.agents.baseline.documents import parse_document
 from referee.adapters.agents.baseline.ecosystems.plan import Plan
-from referee.adapters.agents.baseline.payload import verify_compare, verify_snippets
+from referee.adapters.agents.baseline.payload import verify_compare, verify_samples, verify_snippets
 from referee.adapters.agents.baseline.report import Draft, plural
 
 
@@ -198,3 +198,12 @@ def test_code_of_an_interpreter_shows_nothing_of_the_project(tmp_path: Path) -> 
     readme = "# t\n\n```sh\npython3 -c \"print('ready')\"\n```\n"
     report = brought_up(tmp_path, readme, add_sh="#!/bin/sh\n")
     assert (report["installed"], report["test_depth"]) == (False, "tier3_none")
+
+
+def test_a_sample_pdf_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert verify_samples.make("a.pdf")
+    data = Path("a.pdf").read_bytes()
+    places = [int(line.split()[0]) for line in data[data.rindex(b"\nxref\n") :].splitlines() if line.endswith(b" n ")]
+    assert [data[place : place + 7] for place in places] == [b"%d 0 obj" % number for number in range(1, 6)]
+    assert data[int(data.split(b"startxref\n")[1].split()[0]) :].startswith(b"xref")

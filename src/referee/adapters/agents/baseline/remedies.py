@@ -93,9 +93,13 @@ def perl(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) 
     return _first(shop, debian.packages_with_perl_module(shop, match.group("perl")))
 
 
-def program(shop: Workshop, match: re.Match[str], _result: Result, _argument: str) -> Applied | None:
+def program(shop: Workshop, match: re.Match[str], result: Result, _argument: str) -> Applied | None:
     """Install the package that ships a command."""
     name = next((value for key, value in match.groupdict("").items() if value), "")
+    if re.search(rf"(?<=\s){re.escape(name)}(?=\s|$)", result.command) and not re.search(
+        rf"(?:^|[|&;(]\s*|\b(?:sudo|env|exec) ){re.escape(name)}(?=\s|$)", result.command
+    ):
+        return None  # the command's own argument, which the program did not find
     if name.lower() in _WORDS or shop.run(f"command -v {name}", timeout=20, show=False).ok:
         return None
     packages = [p for p in debian.packages_with_program(shop, name) if p == name or name in p or len(p) > len(name)]

@@ -72,6 +72,8 @@ def make(path: str) -> bool:
         return _ffmpeg(path, video=extension in _VIDEO)
     if extension in _IMAGES:
         return _image(path)
+    if extension == ".pdf":
+        return _pdf(path)
     if extension == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("sample.txt", TEXT)
@@ -87,6 +89,29 @@ def make(path: str) -> bool:
 def _text(path: str, text: str) -> bool:
     with open(path, "w", encoding="utf-8") as stream:
         stream.write(text)
+    return True
+
+
+def _pdf(path: str) -> bool:
+    """One page with one sentence, in the plainest PDF."""
+    words = b"BT /F1 24 Tf 72 700 Td (The quick brown fox) Tj ET"
+    parts = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(words), words),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    body = b"%PDF-1.4\n"
+    places = []
+    for number, part in enumerate(parts, 1):
+        places.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n"
+    with open(path, "wb") as stream:
+        stream.write(body + end % (table, len(body)))
     return True
 
 
