@@ -134,3 +134,11 @@ def test_the_images_description_is_tried_where_the_manifest_showed_nothing(proje
     assert [plan.ecosystem for plan in found[:2]] in (["make", "dockerfile"], ["dockerfile", "make"])
     drive.bring_up(shop)
     assert (shop.draft.depth, "<p>up</p>" in shop.draft.returned) == ("tier1_real", True)
+
+
+def test_a_file_that_the_readme_misspells_is_found_when_only_one_can_be_meant(project: Path) -> None:
+    workshop(project, {"main.py": "", "data.txt": "", "run_a.py": "", "run_b.py": ""})
+    assert commands.misspelt("python mian.py --x", project) == ("mian.py", "main.py")
+    assert commands.misspelt("python main.py", project) is None
+    assert commands.misspelt("python run_c.py", project) is None
+    assert commands.misspelt("python other.py", project) is None

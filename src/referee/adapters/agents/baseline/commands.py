@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from .blocks import VERBS
 
@@ -153,6 +155,19 @@ def moves(line: str) -> str:
         if words[:1] == ["cd"] and len(words) == 2 and not words[1].startswith(("/", "~", "$", "-")):  # noqa: PLR2004
             here = f"{here}/{words[1]}".lstrip("/")
     return here if "(" not in line else ""
+
+
+def misspelt(line: str, place: Path) -> tuple[str, str] | None:
+    """A program file that a line names and that is not there, with the one beside it that it must mean."""
+    for word in words_of(line):
+        path = place / word
+        if not re.fullmatch(r"(\./)?[\w./-]+\.(py|js|mjs|cjs|ts|sh|rb|pl|php)", word) or path.exists():
+            continue
+        beside = sorted(entry.name for entry in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, beside, n=2, cutoff=0.7)
+        if len(near) == 1:
+            return word, word.removesuffix(path.name) + near[0]
+    return None
 
 
 def runs_one_of(line: str, programs: frozenset[str]) -> bool:

@@ -103,10 +103,22 @@ class Quickstart(Examples):
                 continue  # another package manager's build of it would stand before the one that was brought up
             if self.tried.servers > 1 and self.served(command):
                 continue
+            self._spell(command, here)
             self._sources(command)
             count += 1
             self._one(command, here)
             here = self._moved(here, commands.moves(command.line))
+
+    def _spell(self, command: Command, here: str) -> None:
+        """Where the README names a file of the tree wrongly, run the one that it must mean."""
+        wrong = commands.misspelt(command.line, self.cwd / here) if self.shop.mission.kind == "repository" else None
+        if wrong:
+            said, meant = wrong
+            trouble = self.shop.draft.met(
+                f"misspelt:{said}", f"the README names {said}, which is not there", f"ran {meant}"
+            )
+            command.line = command.line.replace(said, meant)
+            trouble.fixed = (self.cwd / here / meant).is_file()
 
     def _moved(self, here: str, target: str) -> str:
         """Where the reader's shell stands after a line that changed its directory."""
