@@ -301,7 +301,9 @@ def snapshot(root: str, plan: dict[str, Any]) -> dict[str, tuple[float, int]]:
     if not plan.get("scratch"):
         left_out |= {"dist", ".next", "vendor", "obj", "bin", "venv", "coverage"}
     for directory, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in left_out and not name.startswith("."))
+        names[:] = sorted(
+            name for name in names if name not in left_out and not name.startswith(".") and ".egg-info" not in name
+        )
         for name in sorted(files):
             path = os.path.join(directory, name)
             with contextlib.suppress(OSError):
