@@ -153,6 +153,7 @@ const same = (said, seen) => {
 }
 // Whether a comment states a literal of the kind that came, where nothing of ours and no failure stands between.
 let supplied = false
+let table = null  // our sample as rows, for what makes nothing of one object
 const contradicts = (said, value) => {
   if (supplied || current.samples.length || Object.keys(current.failed).length) return false
   let stated
@@ -245,7 +246,12 @@ const imports = async name => {
   const known = builtin(name, require)
   if (known) { define({ [name]: known }); return true }
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
-  if (/^(data|obj)$/.test(name)) { define({ [name]: { name: 'sample', values: [1, 2, 3] } }); supplied = true; return true }
+  if (/^(data|obj)$/.test(name)) {
+    define({ [name]: { name: 'sample', values: [1, 2, 3] } })
+    table = { [name]: [{ name: 'fox', size: 2 }, { name: 'dog', size: 3 }] }
+    supplied = true
+    return true
+  }
   const plain = listed.package[0] || ''
   const id = plain.split('/').pop().replace(/\.js$/, '').replace(/[-.](\w)/g, (_, c) => c.toUpperCase())
   const module = await load(plain).catch(() => null)
@@ -306,10 +312,11 @@ const example = async snippet => {
       try {
         const value = await run(code)
         if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
-        current.ran.push(i)
         const name = names[0]
         // silence shows nothing, but a check that held
         const shown = telling(value) || names.some(name => telling(globalThis[name])) || printed !== '' || /\b(assert|expect|should)\b/.test(source.slice(node.start, node.end))
+        if (!shown && table && tries < 5) { define(table); table = null; continue }
+        current.ran.push(i)
         if (uses(node, names) && shown) current.used.push(i)
         if (name && /^([A-Z]\w*[a-z]|__exported)/.test(name) && typeof globalThis[name] === 'function' && code.includes('__jsx(')) components.push([i, name])
         const first = source.slice(node.start, node.end).split('\n')[0].slice(0, 120)
