@@ -169,7 +169,7 @@ class Examples:
             if typed.kind not in {"python", "javascript"}:
                 continue
             named = re.findall(rf"(?<![\w/.])([a-z_][\w.-]*{suffix})\b", typed.block.before[-160:])
-            named = [name for name in named if not {name, name.split(".")[0]} & {"node", *self.own}]
+            named = [name for name in named if not {name, name.rpartition(".")[0]} & {"node", *self.own}]
             first = re.match(rf"\s*(?:#|//)\s*([A-Za-z_][\w-]*{suffix})\s*$", typed.text.splitlines()[0])
             name = first.group(1) if first else named[-1] if named else ""
             if name and name not in self.given:

@@ -47,7 +47,8 @@ net.Server.prototype.listen = function (...args) {
 
 const fail = (error, at = number) => {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : `thrown: ${util.inspect(error)}`
-  const kind = error && error.code ? error.code : error instanceof Error ? error.name : 'thrown'
+  const far = /ENOTFOUND|EAI_AGAIN|fetch failed|open '(https?:)/.test(text)  // a host that cannot be reached from here
+  const kind = far ? 'ENOTFOUND' : error && error.code ? error.code : error instanceof Error ? error.name : 'thrown'
   const inside = /node_modules/.test(((error && error.stack) || '').split('\n').find(line => /^\s+at /.test(line)) || '')
   if (current) current.failed[String(at)] = { kind: String(kind), text: text.slice(0, 500), inside }
   write(((error && error.stack) || text).split('\n').slice(0, 12).join('\n').slice(0, 2500))
