@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from referee.adapters.agents.baseline import commands, documents, drive
-from referee.adapters.agents.baseline.ecosystems import look, node_tree, plans, python_tree
+from referee.adapters.agents.baseline.ecosystems import look, node_package, node_tree, plans, python_tree
 from referee.adapters.agents.baseline.ecosystems.plan import Plan
 from referee.adapters.agents.baseline.mission import read_mission
 from referee.adapters.agents.baseline.quickstart import Quickstart
@@ -142,3 +142,27 @@ def test_a_file_that_the_readme_misspells_is_found_when_only_one_can_be_meant(pr
     assert commands.misspelt("python main.py", project) is None
     assert commands.misspelt("python run_c.py", project) is None
     assert commands.misspelt("python other.py", project) is None
+
+
+def test_a_packages_own_pages_follow_its_readme(project: Path) -> None:
+    block = "```js\nx()\n```\n"
+    root = "node_modules/tree/"
+    files = {"README.md": block, "CHANGELOG.md": block, "docs/zeta.md": block, "docs/usage.md": block, "d.md": "prose"}
+    files |= {"node_modules/other/usage.md": block}
+    shop = workshop(project, {root + name: text for name, text in files.items()})
+    names = [str(path.relative_to(project / root)) for path in node_package.pages(shop)]
+    assert names == ["docs/usage.md", "docs/zeta.md"]
+
+
+def test_examples_stand_in_comments_with_and_without_a_tag(project: Path) -> None:
+    code = (
+        "/**\n * Adds.\n * ```ts\n * add(1)\n * ```\n */\n/** Twice.\n * @example\n * twice(2)\n * @returns no\n */\n"
+    )
+    shop = workshop(project, {"node_modules/tree/index.d.ts": code, "verify/keep": ""})
+    found, suites = node_package.from_comments(shop)
+    assert found is not None
+    assert suites == ()
+    text = found.read_text(encoding="utf-8")
+    assert "add(1)" in text
+    assert "twice(2)" in text
+    assert "@returns" not in text

@@ -42,6 +42,7 @@ def plan(shop: Workshop) -> Plan | None:
         if library and not programs
         else f"test -d node_modules/{name}",
         source=from_comments,
+        pages=pages,
         invocations=tuple(_invocations(programs)),
     )
 
@@ -67,7 +68,9 @@ def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
             continue
         for comment in re.findall(r"/\*\*(.*?)\*/", path.read_text(encoding="utf-8", errors="replace"), re.DOTALL):
             lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.splitlines()]
-            for part in "\n".join(lines).split("@example")[1:]:
+            text = "\n".join(lines)
+            shown = text.split("@example")[1:] or re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+            for part in shown:
                 code = re.split(r"^@\w+", part, maxsplit=1, flags=re.MULTILINE)[0]
                 code = re.sub(r"^```\w*\s*$|<caption>.*</caption>", "", code, flags=re.MULTILINE).strip()
                 if code and code not in found:
@@ -78,6 +81,18 @@ def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
     text = "".join(f"## Example {number + 1}\n\n```js\n{code}\n```\n\n" for number, code in enumerate(found[:_MOST]))
     target.write_text("# Examples in comments\n\n" + text, encoding="utf-8")
     return target, ()
+
+
+def pages(shop: Workshop) -> list[Path]:
+    """The package's own pages beside its README, those that show how to begin first."""
+    root = shop.project / "node_modules" / (shop.mission.package or shop.mission.name)
+    found = [path for path in sorted(root.rglob("*.md")) if "node_modules" not in path.relative_to(root).parts]
+    left_out = re.compile(
+        r"^(readme|change|history|licen|contribut|security|code_of|migrat|upgrad|release)", re.IGNORECASE
+    )
+    first = re.compile(r"start|usage|guide|intro|example|api|index", re.IGNORECASE)
+    kept = [path for path in found if not left_out.match(path.name) and "```" in path.read_text("utf-8", "replace")]
+    return sorted(kept, key=lambda path: not first.search(path.name))[:4]
 
 
 def read_manifest(artifact: Path) -> dict[str, Any]:
