@@ -189,6 +189,7 @@ class Quickstart(Examples):
             return
         if _HOLLOW.search(result.output) and not result.ports:
             self.tried.failed.append(f"`{command.line[:80]}` ended with status {result.code}, but it reports a failure")
+            self._blame(command, result)
             return
         if result.code is None and not result.waiting and self.shop.display and self._desktop(result.command, here):
             return
@@ -215,8 +216,18 @@ class Quickstart(Examples):
         """A documented command that failed: a fault of the software unless it worked on a file of ours."""
         if result.code is not None and (command.purpose == "own" or self.shop.mission.kind == "repository"):
             self.tried.failed.append(f"`{command.line[:80]}`: {result.last_lines(1)[:120]}")
-            if not self._ours(command.line):
-                self.tried.faults.append(self.tried.failed[-1])
+            self._blame(command, result)
+
+    def _blame(self, command: Command, result: Result) -> None:
+        """Call the last failure the software's own: not for want of a file, a host, a terminal or an argument."""
+        said = result.output
+        ends = bool(re.search(r"Traceback \(most recent|\b(panic|fatal|exception)\b", said, re.IGNORECASE))
+        wants = re.search(
+            r"getaddrinfo|ENOTFOUND|resolve|unreachable|No such file|not found|FileNotFound|ENOENT|EOF|TTY|terminal",
+            said,
+        )
+        if ends and not wants and result.code not in {0, 2, 126, 127} and not self._ours(command.line):
+            self.tried.faults.append(self.tried.failed[-1])
 
     def _names_own(self, line: str) -> bool:
         """Whether a line names the project's own modules or programs."""

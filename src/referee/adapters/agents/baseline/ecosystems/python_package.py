@@ -167,7 +167,10 @@ def from_source(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
 
 
 def source_tests(shop: Workshop, place: Path) -> tuple[Tests, ...]:
-    """The tests of an unpacked source distribution, set apart from its code so that they test what was installed."""
+    """The tests of an unpacked source distribution, set apart from its code so that they test what was installed.
+
+    ``CI=true`` is what test tools ask for before they drop limits of time and chance.
+    """
     folder = next((name for name in ("tests", "test", "testing") if _holds_tests(place / name)), None)
     if folder is None:
         return _tests_inside(shop, place)
@@ -182,7 +185,7 @@ def source_tests(shop: Workshop, place: Path) -> tuple[Tests, ...]:
         f"{python} -m pip install -q '{shop.mission.artifact}['$e']'; done"
     )
     shop.run(f"{copy}; {python} -m pip install -q pytest; {extras}; true", timeout=300)
-    return (Tests(f"cd {apart} && {python} -m pytest -q {files}", passed),)
+    return (Tests(f"cd {apart} && CI=true {python} -m pytest -q {files}", passed),)
 
 
 def _holds_tests(folder: Path) -> bool:
@@ -206,7 +209,7 @@ def _tests_inside(shop: Workshop, place: Path) -> tuple[Tests, ...]:
     python = f"{shop.project}/{_PYTHON}"
     files = " ".join(alone)
     shop.run(f"mkdir -p {apart} && cd {place} && cp {files} {apart}/ && {python} -m pip install -q pytest", timeout=300)
-    return (Tests(f"cd {apart} && {python} -m pytest -q {files}", passed),)
+    return (Tests(f"cd {apart} && CI=true {python} -m pytest -q {files}", passed),)
 
 
 def _as_installed(shop: Workshop, place: Path, module: str) -> tuple[Tests, ...]:
@@ -214,7 +217,7 @@ def _as_installed(shop: Workshop, place: Path, module: str) -> tuple[Tests, ...]
     apart = shop.verify / "tests-of-source"
     python = f"{shop.project}/{_PYTHON}"
     shop.run(f"mkdir -p {apart} && {python} -m pip install -q pytest", timeout=300)
-    line = f"cd {apart} && {python} -m pytest -q -p no:cacheprovider --pyargs {module}"
+    line = f"cd {apart} && CI=true {python} -m pytest -q -p no:cacheprovider --pyargs {module}"
     settings = [
         name for name, mark in (("pytest.ini", "[pytest]"), ("pyproject.toml", "[tool.pytest"), ("tox.ini", "[pytest]"),
                                 ("setup.cfg", "[tool:pytest]"))

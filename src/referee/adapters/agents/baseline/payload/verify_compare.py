@@ -53,6 +53,8 @@ def verdict(said: str, seen: str) -> str:
         return "alike"
     if _equal(said, seen):
         return "same"
+    if "Traceback (most recent" in said and "Traceback (most recent" in seen:
+        return "alike"  # both fail; the frames are the interpreter's
     lines, came = _lines(said), _lines(seen)
     if len(lines) > 1 and all(line in came for line in lines):
         return "same"
