@@ -46,12 +46,13 @@ class Draft:
             if trouble.key == key:
                 trouble.how = how or trouble.how
                 return trouble
-        trouble = Trouble(key, what[:SENTENCE], how=how)
+        trouble = Trouble(key, " ".join(what.split())[:SENTENCE], how=how)
         self.errors.append(trouble)
         return trouble
 
     def note(self, sentence: str) -> None:
         """Keep an observed fact for the closing sentence."""
+        sentence = " ".join(sentence.split())
         if sentence not in self.notes:
             self.notes.append(sentence)
 

@@ -232,7 +232,7 @@ def _as_installed(shop: Workshop, place: Path, module: str) -> tuple[Tests, ...]
 def pages(_shop: Workshop) -> list[Path]:
     """Pages of the documentation in the unpacked sources that show how to begin; at most four."""
     found: list[tuple[int, int, Path]] = []
-    for folder in ("docs", "doc", "documentation"):
+    for folder in ("docs", "doc", "documentation", "sites/docs", "site", "website"):
         for path in sorted((SOURCE / folder).glob("**/*")):
             if path.suffix not in {".rst", ".md", ".txt"} or not path.is_file():
                 continue

@@ -14,6 +14,26 @@ from types import ModuleType
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
+class Checker(doctest.OutputChecker):
+    """Doctest's own comparison, and equal literals whatever their order."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        """Whether what came is what is documented."""
+        if super().check_output(want, got, optionflags):
+            return True
+        return bool(compare().verdict(want, got) == "same")
+
+
+def compare() -> ModuleType:
+    """The module beside this program that compares outputs."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(here)
+    try:
+        return importlib.import_module("verify_compare")
+    finally:
+        sys.path.remove(here)
+
+
 def modules(name: str) -> list[ModuleType]:
     """The module and what lies below it; a part that cannot be imported is left out."""
     found = [importlib.import_module(name)]
@@ -39,7 +59,7 @@ def main(names: list[str]) -> int:
             for test in doctest.DocTestFinder(exclude_empty=True).find(module):
                 if not any(example.want for example in test.examples):
                     continue
-                runner = doctest.DocTestRunner(verbose=False, optionflags=_FLAGS)
+                runner = doctest.DocTestRunner(checker=Checker(), verbose=False, optionflags=_FLAGS)
                 with contextlib.redirect_stdout(io.StringIO()):
                     result = runner.run(test, out=lambda _text: None, clear_globs=False)
                 if result.failed:
