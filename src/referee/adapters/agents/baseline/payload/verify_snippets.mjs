@@ -233,7 +233,7 @@ const run = async (code) => {
 const supply = (error, given) => {
   const missing = /^(\w+) is not defined$/.exec(error.message || '')
   if (error.name === 'ReferenceError' && missing) return missing[1]
-  const told = /(?:missing|not found|no such file|(?:cannot|unable to|could not|failed to) open)[^\n]{0,60}?([\w-]+\.[a-z0-9]{2,5})\b/i.exec(error.message || '')
+  const told = /(?:missing|not found|no such file|(?:cannot|can't|unable to|could not|failed to) (?:open|load|read|find))[^\n]{0,60}?([\w-]+\.[a-z0-9]{2,5})\b/i.exec(error.message || '')
   const wanted = error.code === 'ENOENT' && error.path && !String(error.syscall).startsWith('spawn') ? error.path : told && told[1]
   if (wanted && !given.includes(wanted)) {
     const name = path.relative(process.cwd(), path.resolve(wanted))
@@ -247,7 +247,7 @@ const imports = async name => {
   const known = builtin(name, require)
   if (known) { define({ [name]: known }); return true }
   if (/^(options|opts|config|settings)$/.test(name)) { define({ [name]: {} }); return true }
-  if (/^(data|obj)$/.test(name)) {
+  if (/^(data|obj|locals|context|props|params|vars|view|model|record)$/.test(name)) {
     define({ [name]: { name: 'sample', values: [1, 2, 3] } })
     table = { [name]: [{ name: 'fox', size: 2 }, { name: 'dog', size: 3 }] }
     supplied = true
