@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from referee.adapters.agents.baseline import commands, drive, mission, quickstart, workshop
+from referee.adapters.agents.baseline import commands, drive, mission, quickstart, shows, workshop
 from referee.adapters.agents.baseline.documents import parse_document
 from referee.adapters.agents.baseline.ecosystems.plan import Plan
 from referee.adapters.agents.baseline.payload import verify_compare, verify_samples, verify_snippets
@@ -157,18 +157,18 @@ def test_documented_steps_that_fail_are_errors(tmp_path: Path) -> None:
     ],
 )
 def test_some_outputs_say_nothing(output: str) -> None:
-    assert quickstart.hollow(output)
-    assert not quickstart.hollow("3 lines read\n7 words\n")
+    assert shows.hollow(output)
+    assert not shows.hollow("3 lines read\n7 words\n")
 
 
 def test_an_echo_is_no_work() -> None:
-    line, other = "tool hello", quickstart.altered("tool hello")
+    line, other = "tool hello", shows.altered("tool hello")
     assert other == "tool hello-zebra"
-    assert quickstart.echoes("Updating hello\n", "Updating hello-zebra\n", line, other)
-    assert quickstart.echoes("banner\n", "banner\n", line, other)
-    assert not quickstart.echoes("olleh\n", "arbez-olleh\n", line, other)
-    assert quickstart.altered("tool --flag") == ""
-    assert quickstart.altered("echo 'some text' | tool") == "echo 'zebra some text' | tool"
+    assert shows.echoes("Updating hello\n", "Updating hello-zebra\n", line, other)
+    assert shows.echoes("banner\n", "banner\n", line, other)
+    assert not shows.echoes("olleh\n", "arbez-olleh\n", line, other)
+    assert shows.altered("tool --flag") == ""
+    assert shows.altered("echo 'some text' | tool") == "echo 'zebra some text' | tool"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ The map::
     workshop.py      the bench everything is done on: ``run`` a command, ``work`` one through the table, ``prove``
     examples.py      the README blocks of one language: tried together, reduced to what runs, made steady
     quickstart.py    README -> a verification plan: examples, commands, servers
+    shows.py         whether an output shows that work was done
     proof.py         the verification from fresh shells until two runs agree
     drive.py         carries an ecosystem's Plan out
     payload/         programs copied to /work/project/verify; they outlive the agent, the harness runs them again

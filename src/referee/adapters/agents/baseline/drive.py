@@ -11,8 +11,9 @@ from .ecosystems.plan import Plan, Tests
 from .examples import Tried
 from .payload.verify import steady
 from .proof import ENOUGH, PILLOW, prove
-from .quickstart import Quickstart, echoes, hollow, place_payload, trivial, verify_line
+from .quickstart import Quickstart, place_payload, trivial, verify_line
 from .report import plural
+from .shows import echoes, hollow
 from .terminal import Result, say
 from .workshop import Workshop, failure_sentence
 

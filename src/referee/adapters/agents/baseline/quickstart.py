@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from .debian import install
 from .examples import Examples, mismatch
 from .payload.verify import COUNTS, snapshot
 from .payload.verify_compare import verdict
+from .shows import ONE_LINER, altered, hollow
 from .terminal import Result, say
 from .workshop import Workshop
 
@@ -27,18 +27,6 @@ _HOLLOW = re.compile(
     r"urlopen error|Name or service not known|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|"
     r"Network is unreachable|Could not resolve host|Traceback \(most recent call last\)|Segmentation fault|"
     r"not running in a TTY"
-)
-#: A line that only names a program, its version, its makers.
-_BANNER = re.compile(
-    r"^\W*$|^\W*(welcome to|powered by|copyright|\(c\)|©|https?://)|^[\w .-]{0,30}\bv?\d+\.\d+[\w.]*\W*$", re.IGNORECASE
-)
-#: Code on the command line: it runs an interpreter, not the project, unless it names it.
-_ONE_LINER = re.compile(r"\b(python3?|node|perl|ruby|php|bash|sh) (-\w+ )*-[cepr] ")
-#: A line by which a program refuses, whatever its status.
-_REFUSES = re.compile(
-    r"\b(not found|no such|unknown|unrecognized|invalid|missing|required|cannot|can't|unable|not installed|"
-    r"nothing to do|try .{0,30}help|error)\b",
-    re.IGNORECASE,
 )
 
 
@@ -257,13 +245,13 @@ class Quickstart(Examples):
         """
         if self.made_files() or COUNTS.search(result.output):
             return True
-        if hollow(result.output) or (_ONE_LINER.search(result.command) and not self._names_own(result.command)):
+        if hollow(result.output) or (ONE_LINER.search(result.command) and not self._names_own(result.command)):
             return False
         other = altered(result.command)
         if not other:  # nothing to steer: of a tree's own scripts the output itself is the result
             return self.shop.mission.kind == "repository"
         seen = self.shop.run(self.shop.as_user(other), cwd=self.cwd / here, timeout=60)
-        return seen.code != result.code or not echoes(result.output, seen.output, result.command, other)
+        return seen.code != result.code or seen.output != result.output
 
     def _desktop(self, line: str, cwd: str) -> bool:
         """A command that stays up where there is a display: an application with a window."""
@@ -349,47 +337,6 @@ class Quickstart(Examples):
 def verify_line(shop: Workshop) -> str:
     """The one command that verifies everything again."""
     return f"cd {shop.project} && /usr/bin/python3 verify/verify.py"
-
-
-def hollow(output: str) -> bool:
-    """Whether an output says nothing about work done: empty, usage, a question, a name and version alone."""
-    said = [line.strip() for line in output.splitlines() if line.strip()]
-    if not said or re.match(r"\W*(usage|options|help|commands)\b", said[0], re.IGNORECASE):
-        return True
-    if re.search(r"^\s*usage:", "\n".join(said[:8]), re.IGNORECASE | re.MULTILINE):
-        return True
-    told = [line for line in said if not _BANNER.search(line)]
-    if all(re.search(r"[?:>]$|\((y|yes)/n\w*\)|\[y/n\]", line, re.IGNORECASE) for line in told):
-        return True  # questions to a person, or nothing beside the banner
-    return len(told) == 1 and bool(_REFUSES.search(told[0]))
-
-
-def altered(line: str) -> str:
-    """The same line with another value in the place of its last one (no option, no subcommand); empty without one."""
-    if re.search(r"[|<>`$\n]|&&", line):
-        quoted = re.search(r"\b(?:echo|printf) +(['\"]?)([\w][^'\"|]*)\1", line)
-        return line[: quoted.start(2)] + "zebra " + line[quoted.start(2) :] if quoted else ""
-    words = commands.words_of(line)
-    if len(words) < 2:  # noqa: PLR2004 — the program alone
-        return ""
-    for place in range(len(words) - 1, 0, -1):
-        word = words[place]
-        if word.startswith("-") and "=" not in word:
-            continue
-        number = re.fullmatch(r"-?\d+", word)
-        words[place] = str(int(word) + 1) if number else f"{word}-zebra"
-        return shlex.join(words)
-    return ""
-
-
-def echoes(first: str, second: str, line: str, other: str) -> bool:
-    """Whether two outputs are the same but for the words of their own command lines."""
-    one, two = set(commands.words_of(line)), set(commands.words_of(other))
-    for word in sorted(two - one, key=len, reverse=True):
-        second = second.replace(word, "")
-    for word in sorted(one - two, key=len, reverse=True):
-        first = first.replace(word, "")
-    return first.split() == second.split()
 
 
 def trivial(line: str) -> bool:

@@ -183,11 +183,15 @@ const within = (promise, limit = LIMIT) => {
   })
   return Promise.race([promise, late]).finally(() => { clearTimeout(timer); clearInterval(watch) })
 }
-const calm = async () => {
-  for (let i = 0; i < 60; i++) {
+// Wait until nothing is under way that was not already before this example; a few seconds for each example.
+const passive = /^(TTYWrap|PipeWrap|TCPServerWrap|TCPSERVERWRAP|Immediate|SignalWrap|FSEvent\w*|StatWatcher|MessagePort)/
+const busy = () => process.getActiveResourcesInfo().filter(r => !passive.test(r)).length
+let background = 0
+let patience = 0
+const calm = async (most = 60) => {
+  for (let i = 0; i < most && patience > 0; i++, patience--) {
     await new Promise(resolve => setTimeout(resolve, 50))
-    const busy = process.getActiveResourcesInfo().filter(r => !/^(TTYWrap|PipeWrap|TCPServerWrap|TCPSERVERWRAP|Immediate|SignalWrap|FSEvent\w*|StatWatcher|MessagePort)/.test(r))
-    if (busy.length <= 0) return
+    if (busy() <= background) return
   }
 }
 
@@ -376,6 +380,8 @@ for (const snippet of listed.snippets) {
   number = -1
   current = trials[snippet.id] = { id: snippet.id, ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [], said: {} }
   if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
+  background = busy()
+  patience = 120
   write(`[example ${snippet.id}] ${snippet.title}`)
   await example(snippet)
   quiet = Boolean(snippet.quiet)

@@ -20,7 +20,6 @@ import linecache
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -58,24 +57,8 @@ class Blocked(BaseException):
         self.ports = ports
 
 
-def listening() -> list[int]:
-    """TCP ports on which this very process listens."""
-    inodes = set()
-    for entry in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            inodes.add(os.readlink(f"/proc/self/fd/{entry}"))
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError), open(table, encoding="ascii") as stream:
-            for line in list(stream)[1:]:
-                cells = line.split()
-                if cells[3] == "0A" and f"socket:[{cells[9]}]" in inodes:
-                    ports.add(int(cells[1].rsplit(":", 1)[1], 16))
-    return sorted(ports)
-
-
 def _alarm(_signal: int, _frame: object) -> None:
-    raise Blocked(listening())
+    raise Blocked(_watch().listening())
 
 
 def _beside(name: str) -> Any:
@@ -89,6 +72,10 @@ def _beside(name: str) -> Any:
 
 def _samples() -> Any:
     return _beside("verify_samples")
+
+
+def _watch() -> Any:
+    return _beside("verify_watch")
 
 
 def _compare() -> Any:
@@ -258,7 +245,7 @@ def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any
             body: Any = ast.Expression(node.value) if isinstance(node, ast.Expr) else ast.Module([node], [])
             flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if _awaits(node) else 0
             code = compile(body, path, kind, flags)
-            with contextlib.redirect_stdout(_Tee(printed, reader.quiet)):
+            with contextlib.redirect_stdout(_watch().Tee(printed, reader.quiet)):
                 return reader.value(code)
 
         left = node.targets if isinstance(node, ast.Assign) else []
@@ -315,37 +302,6 @@ def _awaits(node: ast.AST) -> bool:
     return False
 
 
-class _Tee(io.TextIOBase):
-    def __init__(self, kept: io.StringIO, quiet: bool) -> None:
-        self.kept, self.quiet, self.real = kept, quiet, sys.stdout
-
-    def write(self, text: str) -> int:
-        self.kept.write(text)
-        if not self.quiet:
-            self.real.write(_ADDRESS.sub("0x…", text))
-        return len(text)
-
-    def flush(self) -> None:
-        self.real.flush()
-
-    def fileno(self) -> int:
-        return self.real.fileno()
-
-    @property
-    def buffer(self) -> Any:
-        return self.real.buffer
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return "utf-8"
-
-
-def _names_absent(said: str) -> bool:
-    """Whether an error names a file that is not there: the reader was to bring it."""
-    named = re.findall(r"['\"`]?([\w./-]*[\w-]\.[A-Za-z]\w{1,4})\b", said)
-    return any(not os.path.exists(name) and os.path.splitext(name)[1] != ".py" for name in named)
-
-
 def _leave(reader: Reader, trial: dict[str, Any], number: int, why: str) -> NoReturn:
     """Leave the interpreter, which an example holds; what is known stays."""
     trial["failed"][str(number)] = {"kind": "Blocked", "text": why}
@@ -354,25 +310,15 @@ def _leave(reader: Reader, trial: dict[str, Any], number: int, why: str) -> NoRe
     os._exit(70)
 
 
-def _windows() -> int:
-    """How many windows the display shows; 0 without one."""
-    if not os.environ.get("DISPLAY"):
-        return 0
-    with contextlib.suppress(Exception):
-        done = subprocess.run(["xwininfo", "-root", "-tree"], capture_output=True, text=True, timeout=5, check=False)
-        return len(re.findall(r'^\s+0x[0-9a-f]+ "[^"]+":', done.stdout, re.MULTILINE))
-    return 0
-
-
 def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tuple[Any, bool]:
     """Run one step under the clock, supplying what is taken for granted; (value, failed)."""
-    before = _windows()
+    before = _watch().windows()
 
     def stuck() -> None:  # native code (a window's main loop) that no alarm reaches
         _leave(reader, trial, number, f"still running after {SECONDS} s")
 
     def shown() -> None:  # a window of its own, and the statement does not come back: it waits for a person
-        if _windows() > before:
+        if _watch().windows() > before:
             _leave(reader, trial, number, "it shows a window and waits for a person")
 
     for _ in range(6):
@@ -403,7 +349,7 @@ def attempt(reader: Reader, step: Any, trial: dict[str, Any], number: int) -> tu
                 continue
             where = traceback.extract_tb(exc.__traceback__)
             inside = bool(where) and not where[-1].filename.startswith("<example")
-            inside = inside and not reader.supplied and not _names_absent(str(exc))
+            inside = inside and not reader.supplied and not _watch().names_absent(str(exc))
             said = f"{type(exc).__name__}: {exc}"
             trial["failed"][str(number)] = {
                 "kind": type(exc).__name__,
