@@ -25,17 +25,12 @@ def start(workspace: Path) -> subprocess.Popen[bytes]:
     command = leaves_report(GOOD_REPORT, before=WORKING)
     return subprocess.Popen(
         [
+            "env", "--default-signal=HUP",  # a test run under nohup hands its deafness down, and the harness honours it
             *REFEREE, "bringup", "run", "square", "--agent", "command", "--command", command,
             "--workspace", str(workspace),
         ],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=_heed_hang_ups,
     )  # fmt: skip
-
-
-def _heed_hang_ups() -> None:
-    """A test run under nohup hands its deafness down, and the harness honours it."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def test_kill_9_at_ten_random_moments(subject: Path) -> None:
