@@ -156,7 +156,7 @@ class Quickstart(Examples):
             before = [t for t in self.typed if t.kind == kind and t.block.order < command.order]
             if before and kind:
                 self.add_file(name.removeprefix("./"), before[-1].text)
-            elif kind != "python" and not re.search(rf"(-o|>|--output|--out\S*)[ =]{re.escape(word)}", command.line):
+            elif kind != "python" and not re.search(rf"(-o|>|--out\S*|--dest\S*|\.\w+ .*--file)[ =]{re.escape(word)}", command.line):
                 self.add_sample(name.removeprefix("./"))
         self._start_missing()
 
