@@ -22,6 +22,8 @@ from .terminal import Result, say
 from .workshop import Workshop
 
 _MOST_PATHS = 5
+#: What stands before the name of a file that a command makes.
+_OUT = r"(-o|>|--out\S*|--dest\S*|\.\w+ .*--file)"
 #: What a command prints that did not do its work, whatever its status.
 _HOLLOW = re.compile(
     r"urlopen error|Name or service not known|Temporary failure in name resolution|getaddrinfo|ENOTFOUND|"
@@ -156,7 +158,7 @@ class Quickstart(Examples):
             before = [t for t in self.typed if t.kind == kind and t.block.order < command.order]
             if before and kind:
                 self.add_file(name.removeprefix("./"), before[-1].text)
-            elif kind != "python" and not re.search(rf"(-o|>|--out\S*|--dest\S*|\.\w+ .*--file)[ =]{re.escape(word)}", command.line):
+            elif kind != "python" and not re.search(rf"{_OUT}[ =]{re.escape(word)}", command.line):
                 self.add_sample(name.removeprefix("./"))
         self._start_missing()
 
