@@ -252,6 +252,7 @@ def _follow(shop: Workshop, plan: Plan, quickstart: Quickstart, page: Path) -> N
     say(f"# the sources bring more to follow: {page}")
     findings(shop, quickstart)
     quickstart.document = documents.read_document(page)
+    quickstart.called = "the sources' README" if page.stem.lower() == "readme" else f"the sources' page {page.name}"
     quickstart.steps.clear()
     quickstart.__post_init__()
     follow_readme(shop, plan, quickstart)
@@ -311,8 +312,7 @@ def conclude(shop: Workshop, quickstart: Quickstart) -> None:
         if not tried.failed and not tried.differs:
             shop.draft.note("nothing that the README shows could be run here")
         return
-    if len(tried.failed) > max(3, tried.statements + 3 * tried.commands + 3 * tried.servers):
-        shop.draft.note("more documented statements failed than ran")
+    if _outweighed(shop, tried):
         return
     returned = prove(shop, quickstart)
     if not returned:
@@ -322,7 +322,22 @@ def conclude(shop: Workshop, quickstart: Quickstart) -> None:
     shop.draft.depth = "tier1_real"
     shop.draft.command = verify_line(shop)
     shop.draft.returned = returned
-    shop.draft.note(", ".join(_observed(tried)) + ", twice with the same result")
+    shop.draft.note(", ".join(_observed(tried, quickstart.called)) + ", twice with the same result")
+
+
+def _outweighed(shop: Workshop, tried: Tried) -> bool:
+    """Whether what failed weighs more than what ran; the failures are written down then."""
+    lost = [text for text in tried.failed if text.startswith("`")]
+    if len(tried.failed) > max(3, tried.statements + 3 * tried.commands + 3 * tried.servers):
+        shop.draft.note("more documented statements failed than ran")
+        lost = tried.failed
+    elif len(lost) >= FEW and not (tried.commands or tried.matched or tried.servers or tried.others):
+        shop.draft.note(f"none of its {len(lost)} documented commands succeeded")
+    else:
+        return False
+    for finding in list(dict.fromkeys(lost))[:MOST]:
+        shop.draft.met(f"failed:{finding}", f"a documented step failed: {finding}")
+    return True
 
 
 def findings(shop: Workshop, quickstart: Quickstart) -> None:
@@ -334,10 +349,10 @@ def findings(shop: Workshop, quickstart: Quickstart) -> None:
         shop.draft.met(f"fault:{finding}", f"what the README shows fails inside the software: {finding}")
 
 
-def _observed(tried: Tried) -> list[str]:
+def _observed(tried: Tried, called: str) -> list[str]:
     parts = []
     if tried.statements:
-        parts.append(f"{plural(tried.statements, 'statement')} of the README's examples ran")
+        parts.append(f"{plural(tried.statements, 'statement')} of {called}'s examples ran")
     if tried.matched:
         parts.append(f"{plural(tried.matched, 'output')} {'was' if tried.matched == 1 else 'were'} as documented")
     if tried.commands:

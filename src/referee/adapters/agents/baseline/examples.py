@@ -66,6 +66,8 @@ class Examples:
     tried: Tried = field(default_factory=Tried)
     #: Examples that turned out to be servers: the line that starts each, and the paths to ask for.
     serving: list[tuple[str, list[str]]] = field(default_factory=list)
+    #: What the document is, in words.
+    called: str = "the README"
     #: Files that stood in the tree before an invocation.
     stood: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -129,7 +131,7 @@ class Examples:
             self._steady(language, listed, paths)
             line = self._line(language)
             self.steps.append(
-                {"kind": "command", "line": line, "title": f"the README's {language} examples", "seconds": 300}
+                {"kind": "command", "line": line, "title": f"{self.called}'s {language} examples", "seconds": 300}
             )
         for snippet in listed:
             if snippet.get("serves"):
