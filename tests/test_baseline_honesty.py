@@ -14,7 +14,7 @@ import pytest
 from referee.adapters.agents.baseline import commands, drive, mission, quickstart, shows, workshop
 from referee.adapters.agents.baseline.documents import parse_document
 from referee.adapters.agents.baseline.ecosystems.plan import Plan
-from referee.adapters.agents.baseline.payload import verify_compare, verify_samples, verify_snippets
+from referee.adapters.agents.baseline.payload import verify, verify_compare, verify_samples, verify_snippets
 from referee.adapters.agents.baseline.report import Draft, plural
 
 
@@ -207,3 +207,10 @@ def test_a_sample_pdf_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     places = [int(line.split()[0]) for line in data[data.rindex(b"\nxref\n") :].splitlines() if line.endswith(b" n ")]
     assert [data[place : place + 7] for place in places] == [b"%d 0 obj" % number for number in range(1, 6)]
     assert data[int(data.split(b"startxref\n")[1].split()[0]) :].startswith(b"xref")
+
+
+def test_the_same_test_run_reads_the_same_on_either_side_of_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    verify.say("4050 passed in 118.86s (0:01:58)")
+    verify.say("4050 passed in 55.10s")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second == "4050 passed in …s"

@@ -144,7 +144,7 @@ class Quickstart(Examples):
             if (
                 not re.fullmatch(r"(\./)?[\w./-]+\.[A-Za-z0-9]{1,5}", name)
                 or (self.cwd / name).exists()
-                or name in self.given
+                or any(step.get("name") == name.removeprefix("./") for step in self.steps)
             ):
                 continue
             suffix = Path(name).suffix
@@ -213,10 +213,12 @@ class Quickstart(Examples):
         said = result.output
         ends = bool(re.search(r"Traceback \(most recent|\b(panic|fatal|exception)\b", said, re.IGNORECASE))
         wants = re.search(
-            r"getaddrinfo|ENOTFOUND|resolve|unreachable|No such file|not found|FileNotFound|ENOENT|EOF|TTY|terminal",
+            r"getaddrinfo|ENOTFOUND|resolve|unreachable|No such file|not found|FileNotFound|ENOENT|EOF|TTY|terminal|"
+            r"No module named|Cannot find module",
             said,
         )
-        if ends and not wants and result.code not in {0, 2, 126, 127} and not self._ours(command.line):
+        asked = command.purpose == "own" or self.shop.mission.kind == "repository"
+        if asked and ends and not wants and result.code not in {0, 2, 126, 127} and not self._ours(command.line):
             self.tried.faults.append(self.tried.failed[-1])
 
     def _names_own(self, line: str) -> bool:

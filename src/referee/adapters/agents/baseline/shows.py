@@ -47,7 +47,9 @@ def altered(line: str) -> str:
         if word.startswith("-") and "=" not in word:
             continue
         number = re.fullmatch(r"-?\d+", word)
-        words[place] = str(int(word) + 1) if number else f"{word}-zebra"
+        # At both ends: a program may look at the first words of a text only, or at its last.
+        free = not word.startswith("-")
+        words[place] = str(int(word) + 1) if number else f"zebra-{word}-zebra" if free else f"{word}-zebra"
         return shlex.join(words)
     return ""
 

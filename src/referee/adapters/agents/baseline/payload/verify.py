@@ -24,6 +24,7 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 _VOLATILE = (
     (re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"),
+    (re.compile(r"\bin \d+\.\d+s \(\d+:\d{2}:\d{2}\)"), "in …s"),  # of a run longer than a minute only
     (re.compile(r"\b\d+(\.\d+)? ?(ms|µs|us|ns|s|sec|secs|seconds?|minutes?)\b"), "…\\2"),
     (re.compile(r"\b\d{1,2}:\d{2}:\d{2}([.,]\d+)?\b"), "…"),
     (re.compile(r"/tmp/[\w./-]+"), "/tmp/…"),

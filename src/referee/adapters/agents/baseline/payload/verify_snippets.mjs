@@ -267,7 +267,8 @@ const imports = async name => {
   }
   const from = Object(module && name in module ? module : module && module.default)
   if (name in from) { define({ [name]: from[name] }); fromPackage.add(name); return true }
-  if (textFor(name)) { define({ [name]: textFor(name) }); supplied = true; return true }
+  const made = textFor(name) || (/(fetcher|callback|handler|listener|task|work|^fn|func|doSomething|noop)$/i.test(name) && (() => 'sample'))
+  if (made) { define({ [name]: made }); supplied = true; return true }
   return false
 }
 
@@ -364,12 +365,20 @@ const render = async (snippet, components) => {
   for (const [i, name] of components) {
     number = 1000 + i
     if ((snippet.skip || []).includes(number)) continue
-    try {
-      const html = await within(Promise.resolve().then(() => globalThis.__render(globalThis.__jsx(globalThis[name], {}))))
-      current.ran.push(number)
-      if (html && fromPackage.has(name)) current.used.push(number)
-      if (!snippet.quiet) write(`<${name} /> rendered: ${html.slice(0, 300)}`)
-    } catch (error) { fail(error) }
+    for (let tries = 0; tries < 4; tries++) {
+      try {
+        const html = await within(Promise.resolve().then(() => globalThis.__render(globalThis.__jsx(globalThis[name], {}))))
+        current.ran.push(number)
+        if (html && fromPackage.has(name)) current.used.push(number)
+        if (!snippet.quiet) write(`<${name} /> rendered: ${html.slice(0, 300)}`)
+        break
+      } catch (error) {
+        const more = error && supply(error, current.samples)
+        if (more === true || (more && (await imports(more)))) continue
+        fail(error)
+        break
+      }
+    }
   }
 }
 
