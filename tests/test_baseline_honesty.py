@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -214,3 +215,23 @@ def test_the_same_test_run_reads_the_same_on_either_side_of_a_minute(capsys: pyt
     verify.say("4050 passed in 55.10s")
     first, second = capsys.readouterr().out.splitlines()
     assert first == second == "4050 passed in …s"
+
+
+def test_a_service_that_the_verification_started_is_stopped_by_it(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    plan = {
+        "cwd": str(tmp_path), "steps": [{"kind": "command", "line": "echo done"}],
+        "services": [{
+            "name": "ours", "port": port, "probe": f"timeout 2 bash -c '</dev/tcp/127.0.0.1/{port}' 2>/dev/null",
+            "start": f"(setsid {sys.executable} -m http.server --bind 127.0.0.1 {port} >/dev/null 2>&1 &)",
+        }],
+    }  # fmt: skip
+    verifier = verify.Verifier(plan)
+    try:
+        verifier.prepare()
+        assert len(verify.holders(port)) == 1
+    finally:
+        verifier.close()
+    assert verify.holders(port) == []
