@@ -164,10 +164,10 @@ def test_some_outputs_say_nothing(output: str) -> None:
 
 def test_an_echo_is_no_work() -> None:
     line, other = "tool hello", shows.altered("tool hello")
-    assert other == "tool hello-zebra"
-    assert shows.echoes("Updating hello\n", "Updating hello-zebra\n", line, other)
+    assert other == "tool zebra-hello-zebra"
+    assert shows.echoes("Updating hello\n", "Updating zebra-hello-zebra\n", line, other)
     assert shows.echoes("banner\n", "banner\n", line, other)
-    assert not shows.echoes("olleh\n", "arbez-olleh\n", line, other)
+    assert not shows.echoes("olleh\n", "arbez-olleh-arbez\n", line, other)
     assert shows.altered("tool --flag") == ""
     assert shows.altered("echo 'some text' | tool") == "echo 'zebra some text' | tool"
 
