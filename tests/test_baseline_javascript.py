@@ -190,3 +190,23 @@ def test_a_documented_value_that_does_not_come_is_told(bench: Path) -> None:
     seen = trial(bench, text)["1"]
     assert seen["differs"] == [[1, "'B'", "A"], [3, "6", "D"]]
     assert seen["used"] == [2, 4]
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_a_function_that_the_reader_would_bring_is_a_sample_of_ours(bench: Path) -> None:
+    text = "import { Loud } from 'shout'\nexport default function App() { return <Loud>{fetcher()}</Loud> }\n"
+    seen = trial(bench, text)["1"]
+    assert (seen["failed"], "SAMPLE" in json.dumps(seen["said"])) == ({}, True)
+
+
+@pytest.mark.registry
+@pytest.mark.slow
+def test_what_a_restless_example_says_by_chance_is_left_out(bench: Path) -> None:
+    text = "import { shout } from 'shout'\nconsole.log(shout('now'))\n"
+    text += "setInterval(() => process.stderr.write('tick'), 70)\n"
+    first = trial(bench, text)["1"]
+    assert first["restless"] is True
+    said = "".join(trial(bench, text, restless=True)["1"]["said"].values()).splitlines()
+    assert ("NOW" in said, "tick" in said) == (True, False)
+    assert "tick" in "".join(first["said"].values()).splitlines()

@@ -272,6 +272,7 @@ class Examples:
                 continue
             skip = [int(key) for key in seen["failed"] if key.lstrip("-").isdigit()]
             snippet["skip"] = sorted({*snippet.get("skip", []), *skip})
+            snippet["restless"] = bool(snippet.get("restless") or seen.get("restless"))
             snippet["matched"], snippet["answered"] = seen["matched"], seen.get("answered", [])
             self.given += [name for name in seen["samples"] if name not in self.given]
             tried.servers += len(seen.get("answered", []))

@@ -62,11 +62,22 @@ const isData = value => Object(value) !== value || typeof value === 'function' |
 // Whether a value says anything: nothing and emptiness do not.
 const telling = value => value !== undefined && value !== null && value !== '' && !Number.isNaN(value) && !(isData(value) && typeof value === 'object' && !(value instanceof Date) && !(value instanceof Error) && Object.keys(value).length === 0 && !value.size)
 const show = value => util.inspect(value, { depth: 4, breakLength: 100, maxArrayLength: 20, maxStringLength: 300 })
+// What comes outside of a statement, from an example that never comes to rest, is there or not by chance: left out.
+let inside = false
+let restless = false
+const heard = text => {
+  printed += text
+  if (!quiet && (inside || !restless)) write(text.replace(/\n$/, '').slice(0, 2000))
+}
 for (const level of ['log', 'info', 'warn', 'error', 'debug', 'dir']) {
-  console[level] = (...args) => {
-    const text = level === 'dir' ? show(args[0]) : util.format(...args)
-    printed += text + '\n'
-    if (!quiet) write(text.slice(0, 2000))
+  console[level] = (...args) => heard((level === 'dir' ? show(args[0]) : util.format(...args)) + '\n')
+}
+for (const stream of [process.stdout, process.stderr]) {
+  stream.write = (chunk, ...rest) => {
+    heard(String(chunk))
+    const done = rest.find(value => typeof value === 'function')
+    if (done) process.nextTick(done)
+    return true
   }
 }
 
@@ -184,15 +195,16 @@ const within = (promise, limit = LIMIT) => {
   return Promise.race([promise, late]).finally(() => { clearTimeout(timer); clearInterval(watch) })
 }
 // Wait until nothing is under way that was not already before this example; a few seconds for each example.
-const passive = /^(TTYWrap|PipeWrap|TCPServerWrap|TCPSERVERWRAP|Immediate|SignalWrap|FSEvent\w*|StatWatcher|MessagePort)/
+const passive = /^(TTYWrap|PipeWrap|TCPServerWrap|TCPSERVERWRAP|Immediate|SignalWrap|FSEvent\w*|StatWatcher|MessagePort|CloseReq)/
 const busy = () => process.getActiveResourcesInfo().filter(r => !passive.test(r)).length
 let background = 0
 let patience = 0
 const calm = async (most = 60) => {
   for (let i = 0; i < most && patience > 0; i++, patience--) {
     await new Promise(resolve => setTimeout(resolve, 50))
-    if (busy() <= background) return
+    if (busy() <= background) return true
   }
+  return false
 }
 
 // Names that come from the package, or from what was made with it.
@@ -316,7 +328,8 @@ const example = async snippet => {
     const [code, returns, names] = element ? [`return __render(${element}\n)`, true, []] : compile(source, node)
     for (let tries = 0; tries < 6; tries++) {
       try {
-        const value = await run(code)
+        inside = true
+        const value = await run(code).finally(() => { inside = false })
         if (printed === '' && returns && /\.(then|on|catch)\(|=>|function/.test(code)) await calm()
         const name = names[0]
         // silence shows nothing, but a check that held
@@ -386,15 +399,17 @@ Object.defineProperties(globalThis, Object.getOwnPropertyDescriptors(elements(re
 for (const snippet of listed.snippets) {
   if (snippet.drop) continue
   quiet = Boolean(snippet.quiet)
+  restless = Boolean(snippet.restless)
   number = -1
   current = trials[snippet.id] = { id: snippet.id, ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [], said: {} }
   if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
+  await new Promise(resolve => setTimeout(resolve, 20))
   background = busy()
   patience = 120
   write(`[example ${snippet.id}] ${snippet.title}`)
   await example(snippet)
   quiet = Boolean(snippet.quiet)
-  await calm()
+  if (!(await calm())) current.restless = true
   number = -1
   if (servers.size) {
     const paths = [...new Set([...routes(snippet.text), ...(listed.paths || [])])].slice(0, 5)
