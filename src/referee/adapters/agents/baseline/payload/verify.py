@@ -268,7 +268,7 @@ class Verifier:
         for process in self.started:
             end(process)
         for port in self.ports:  # services that this run started: whoever listens there
-            for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
                 for pid in holders(port):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, sent)
@@ -280,8 +280,31 @@ class Verifier:
 
 def holders(port: int) -> list[int]:
     """Processes that listen on a TCP port."""
-    entries = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-    return [pid for pid in entries if port in _listening({pid})]
+    wanted = {f"socket:[{inode}]" for number, inode in _sockets() if number == port}
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()] if wanted else []
+    return [pid for pid in pids if wanted & _handles(pid)]
+
+
+def _handles(pid: int) -> set[str]:
+    """What the open handles of a process lead to."""
+    found: set[str] = set()
+    with contextlib.suppress(OSError):
+        for handle in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/fd/{handle}"))
+    return found
+
+
+def _sockets() -> list[tuple[int, str]]:
+    """The listening TCP ports of this machine with their inodes."""
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError), open(table, encoding="ascii") as stream:
+            for line in list(stream)[1:]:
+                cells = line.split()
+                if cells[3] == "0A":
+                    found.append((int(cells[1].rsplit(":", 1)[1], 16), cells[9]))
+    return found
 
 
 def snapshot(root: str, plan: dict[str, Any]) -> dict[str, tuple[float, int]]:
@@ -331,24 +354,8 @@ def tree(root: int) -> set[int]:
 
 def ports_of(root: int) -> list[int]:
     """TCP ports on which that process's session listens."""
-    return _listening(tree(root))
-
-
-def _listening(pids: set[int]) -> list[int]:
-    inodes: set[str] = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            for handle in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    inodes.add(os.readlink(f"/proc/{pid}/fd/{handle}"))
-    ports = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError), open(table, encoding="ascii") as stream:
-            for line in list(stream)[1:]:
-                cells = line.split()
-                if cells[3] == "0A" and f"socket:[{cells[9]}]" in inodes:
-                    ports.append(int(cells[1].rsplit(":", 1)[1], 16))
-    return ports
+    held = {handle for pid in tree(root) for handle in _handles(pid)}
+    return [port for port, inode in _sockets() if f"socket:[{inode}]" in held]
 
 
 def fetch(port: int, path: str) -> tuple[int, str, str]:

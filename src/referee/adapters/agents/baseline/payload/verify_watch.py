@@ -31,7 +31,7 @@ def listening() -> list[int]:
 
 def names_absent(said: str) -> bool:
     """Whether an error names a file that is not there: the reader was to bring it."""
-    named = re.findall(r"['\"`]?([\w./-]*[\w-]\.[A-Za-z]\w{1,4})\b", said)
+    named = re.findall(r"['\"`]?([\w./-]*[\w-]\.[A-Za-z]\w{1,12})\b", said)
     return any(not os.path.exists(name) and os.path.splitext(name)[1] != ".py" for name in named)
 
 
