@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
@@ -235,3 +236,27 @@ def test_a_service_that_the_verification_started_is_stopped_by_it(tmp_path: Path
     finally:
         verifier.close()
     assert verify.holders(port) == []
+
+
+def test_a_step_ends_although_it_leaves_something_in_the_background(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verifier = verify.Verifier({"cwd": str(tmp_path), "steps": []})
+    verifier.command({"kind": "command", "line": "sleep 300 & echo done", "seconds": 60}, str(tmp_path))
+    (left,) = verifier.started
+    verifier.close()
+    assert capsys.readouterr().out.splitlines()[-1] == "done"
+    for _ in range(100):  # who takes the orphan in may be slow to count it as ended
+        if not _alive(left.pid):
+            break
+        time.sleep(0.05)
+    assert not _alive(left.pid)
+
+
+def _alive(group: int) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            cells = entry.read_text(errors="replace").rsplit(")", 1)[1].split()
+            found += [entry.parent.name] if int(cells[2]) == group and cells[0] != "Z" else []
+    return found

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -149,12 +150,16 @@ class Verifier:
     def command(self, step: dict[str, Any], cwd: str) -> None:
         """A command that ends by itself with status 0 and says what it said."""
         say(f"$ {step.get('title') or step['line']}")
-        process = self.shell(step["line"], cwd, stdout=subprocess.PIPE)
-        try:
-            output = process.communicate(timeout=step.get("seconds", 120))[0].decode("utf-8", "replace")
-        except subprocess.TimeoutExpired:
-            end(process)
-            raise Failed(f"`{step['line']}` did not end in time") from None
+        with tempfile.TemporaryFile() as kept:  # no pipe: what a step leaves in the background would hold it open
+            process = self.shell(step["line"], cwd, stdout=kept)
+            self.started.append(process)
+            try:
+                process.wait(step.get("seconds", 120))
+            except subprocess.TimeoutExpired:
+                end(process)
+                raise Failed(f"`{step['line']}` did not end in time") from None
+            kept.seek(0)
+            output = kept.read().decode("utf-8", "replace")
         lines = [line.rstrip() for line in output.replace("\r", "\n").splitlines() if line.strip()]
         if process.returncode != 0:
             for line in lines[-15:]:
