@@ -45,7 +45,7 @@ test: environment lint
 	@$(BIN)/pytest
 
 test-fast: setup
-	@$(BIN)/pytest -m "not slow and not engine and not registry and not browser"
+	@$(BIN)/pytest -n auto -m "not slow and not engine and not registry and not browser"
 
 bench: environment
 	@$(BIN)/python bench/attempt_overhead.py

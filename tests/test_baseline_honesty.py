@@ -218,6 +218,7 @@ def test_the_same_test_run_reads_the_same_on_either_side_of_a_minute(capsys: pyt
     assert first == second == "4050 passed in …s"
 
 
+@pytest.mark.slow
 def test_a_service_that_the_verification_started_is_stopped_by_it(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

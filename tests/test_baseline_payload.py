@@ -59,6 +59,7 @@ def test_a_missing_import_and_a_missing_sample_are_supplied(tmp_path: Path) -> N
     assert seen["1"]["used"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_an_example_that_no_alarm_reaches_is_left_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERIFY_SNIPPET_SECONDS", "1")
     text = "import ctypes, time\nctypes.CDLL(None).pause.restype\n"

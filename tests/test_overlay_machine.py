@@ -20,6 +20,8 @@ from referee.core.records import Limits
 from referee.errors import EnvironmentUnavailable, MachineFault
 from referee.protocols import MachineSpec
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(memory_bytes=800_000_000, cpus=1.0, pids=100, disk_bytes=800_000_000, nofile=1024)
 
 

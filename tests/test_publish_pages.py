@@ -390,6 +390,7 @@ def test_an_empty_workspace_has_pages_too(tmp_path: Path) -> None:
     assert "No attempt has been recorded yet" in read(written, "board.html").text
 
 
+@pytest.mark.slow
 def test_the_same_records_give_the_same_bytes_anywhere(workspace: Written) -> None:
     program = (
         "import sys, locale, contextlib\nfrom pathlib import Path\nfrom tests.publish_workspace import Written\n"

@@ -25,6 +25,8 @@ from referee.adapters.sources import survey
 from referee.adapters.sources.package import PackageSource
 from referee.errors import DigestMismatch, NothingMatched, SourceUnreachable, UsageError
 
+pytestmark = pytest.mark.slow
+
 METADATA = """\
 Metadata-Version: 2.1
 Name: gadget

@@ -65,6 +65,7 @@ def _keep_many(root: str, start: int) -> None:
         store.keep("y", f"own {start} {number}".encode())
 
 
+@pytest.mark.slow
 def test_many_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_keep_many, args=(str(tmp_path / "e"), start)) for start in range(4)]

@@ -213,6 +213,7 @@ def writer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_killed_writer_is_known_to_be_dead(tmp_path: Path, writer: subprocess.Popen[bytes]) -> None:
     records = RecordFiles(tmp_path)
     assert [record.run for record in records.attempts_under_way()] == ["under-way"]
@@ -225,6 +226,7 @@ def test_a_killed_writer_is_known_to_be_dead(tmp_path: Path, writer: subprocess.
     assert records.open_attempts() == []
 
 
+@pytest.mark.slow
 def test_what_was_announced_before_a_kill_is_there(tmp_path: Path) -> None:
     for pause in (0.0, 0.03, 0.11):
         place = tmp_path / str(pause)

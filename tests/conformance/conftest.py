@@ -23,7 +23,7 @@ from referee.adapters.overlay.sandbox import OverlaySandbox
 from referee.core.records import Limits
 from referee.protocols import Machine, MachineSpec, Sandbox, Session
 
-SANDBOXES = [pytest.param("docker", marks=pytest.mark.engine), "overlay"]
+SANDBOXES = [pytest.param("docker", marks=pytest.mark.engine), pytest.param("overlay", marks=pytest.mark.slow)]
 
 LIMITS = Limits(memory_bytes=1_500_000_000, cpus=1.5, pids=400, disk_bytes=4_000_000_000, nofile=4096)
 
