@@ -18,9 +18,12 @@ from referee.adapters.docker.owner import ROLE_LABEL
 from referee.errors import EngineUnavailable
 
 NETWORK = "referee-machines"
-#: Where a free range for the machines' network is looked for: small ones, at the end of a private range.
-CANDIDATES = tuple(f"172.31.{third}.0/24" for third in range(240, 256)) + tuple(
-    f"10.213.{third}.0/24" for third in range(16)
+#: Where a free range for the machines' network is looked for: None is the engine's own choice, which avoids what the
+#: host's routes know; where its pools have run out, small ones at the end of a private range.
+CANDIDATES: tuple[str | None, ...] = (
+    None,
+    *(f"172.31.{third}.0/24" for third in range(240, 256)),
+    *(f"10.213.{third}.0/24" for third in range(16)),
 )
 #: The static program of the image by which a keeper and a machine's main process live; no agent can alter it.
 BUSYBOX = "/usr/local/lib/referee/busybox"
@@ -46,7 +49,7 @@ def machines_network(client: Any) -> str:
                 driver="bridge",
                 check_duplicate=True,
                 options={"com.docker.network.bridge.enable_icc": "false"},
-                ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)]),
+                ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)]) if subnet else None,
                 labels={ROLE_LABEL: "network"},
             )
         except APIError as exc:
