@@ -168,7 +168,7 @@ class Subject:
             separator = "==" if package.registry == "pypi" else "@"
             return f"{package.registry}:{package.name}{separator}{package.version} sha256:{package.sha256}"
         repository = self.content.repository
-        if repository is None:  # pragma: no cover — the schema refuses it
+        if repository is None:  # the schema refuses it
             raise ConfigError(f"{self.file}: the subject has no pin")
         if repository.url is not None:
             return f"{repository.url}@{repository.commit}"

@@ -143,7 +143,7 @@ def _follow(  # noqa: C901 — one loop that must see everything at once
     process: subprocess.Popen[bytes], ends: _Ends, until: float, *, show: bool, ports: list[int] | None
 ) -> tuple[int | None, bool]:
     """Copy output until the end of the process; (status, waiting). Background children may keep the pipe open."""
-    if process.stdout is None:  # pragma: no cover - a pipe was asked for
+    if process.stdout is None:  # a pipe was asked for, so this cannot be
         return process.wait(), False
     stream = process.stdout
     last = asked = time.monotonic()
