@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
+from referee.core.bakeoff import Sampling, Surface
 from referee.core.records import EnvironmentRef, EvidenceRef, Limits, QuietFacts, Record
 
 #: Where things stand inside every machine.
@@ -216,3 +217,95 @@ class Records(Protocol):
 
     def read(self) -> list[Record]:
         """All whole records of all files, in order of file name and line."""
+
+
+@dataclass(frozen=True)
+class WireTool:
+    """A tool as it is sent: ``name`` may have had characters replaced that the lane does not take."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question as it is put to a lane, the same for every model.
+
+    On an inlined lane ``tools`` is empty: the schemas stand in the messages. ``require_call`` asks for
+    ``tool_choice="required"``; it is never set on an abstain case.
+    """
+
+    messages: tuple[tuple[str, str], ...]
+    tools: tuple[WireTool, ...]
+    require_call: bool
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Said:
+    """What came back, as bytes: nothing is read into it here (``scoring.answers`` reads).
+
+    Args:
+        status: HTTP status, or the exit status of a CLI; None when no whole head came.
+        headers: lower-case names; only what a reader may need (``retry-after``, ``content-type``, rate limits, ids).
+        body: the body as received, at most the lane's cap; for a CLI its standard output.
+        broke: None, or how the transport failed: ``timeout``, ``dns``, ``connect``, ``reset``, ``protocol``,
+            ``too-long``, ``killed``.
+        detail: one sentence on ``broke``, without any credential.
+        streamed: whether the body is a stream of events.
+        first_byte_ms, latency_ms: since the request was begun; None when no byte came.
+    """
+
+    status: int | None
+    headers: Mapping[str, str]
+    body: bytes
+    broke: str | None
+    detail: str
+    streamed: bool
+    first_byte_ms: float | None
+    latency_ms: float
+
+
+@dataclass(frozen=True)
+class LaneFacts:
+    """What the start-up check found: the model as the live catalogue names it, what was verified, the raw answers."""
+
+    model: str
+    verified: Mapping[str, str]
+    said: Mapping[str, bytes]
+
+
+class Lane(Protocol):
+    """The way to one model. All calls of one run happen on one event loop."""
+
+    @property
+    def surface(self) -> Surface:
+        """What it is and what it leaves uncontrolled."""
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """The credentials that it holds in memory, by name: for redaction, never for a file."""
+
+    async def check(self) -> LaneFacts:
+        """Fail closed before the first attempt: endpoint there, model in its live catalogue, pins verified.
+
+        Raises:
+            CouldNotVerify: the endpoint does not answer or does not have what the target pins.
+        """
+
+    async def ask(self, question: Ask, deadline_seconds: float) -> Said:
+        """Put one question, once: no retry here. Never raises for what the other side does."""
+
+    async def credit_usd(self) -> float | None:
+        """Remaining credit of a metered lane, US dollars; None where the provider publishes none.
+
+        Raises:
+            CouldNotVerify: it should be readable and is not.
+        """
+
+    async def market(self) -> Mapping[str, bytes]:
+        """What the provider publishes of prices, uptime and throughput, raw, by name; empty where nothing is."""
+
+    async def close(self) -> None:
+        """Let go of connections, processes and directories."""

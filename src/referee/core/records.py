@@ -188,4 +188,66 @@ class Correction(Fact):
     note: str
 
 
+class ProtocolFrozen(Fact):
+    """Appended when a bake-off's protocol is frozen, before its first row (bake-off §1).
+
+    ``digest`` covers every file by name and bytes; ``files`` are kept as evidence, so that a later change can be named
+    to the line. ``decision`` is the number of the decision that a renewed freeze carries out.
+    """
+
+    kind: Literal["protocol-frozen"] = "protocol-frozen"
+    protocol: str
+    at: str
+    digest: str
+    files: tuple[EvidenceRef, ...]
+    by: str
+    decision: int | None = None
+
+
+class DecisionLogged(Fact):
+    """One entry of the decision log: numbered in order of assignment, dated, with its reason (bake-off §1).
+
+    ``decided_on`` is the day of the decision; an entry that is logged on a later day says so by ``late``.
+    """
+
+    kind: Literal["decision-logged"] = "decision-logged"
+    protocol: str
+    number: int
+    at: str
+    decided_on: str
+    late: bool
+    amends: bool
+    text: str
+    reason: str
+    by: str
+
+
+class GoldReviewed(Fact):
+    """A person's review of a gold-suspect case: it stands, or it is wrong. Both rates stay visible (bake-off §3)."""
+
+    kind: Literal["gold-reviewed"] = "gold-reviewed"
+    protocol: str
+    case: str
+    at: str
+    stands: bool
+    note: str
+    by: str
+
+
+class MarketSnapshot(Fact):
+    """What the market said of a target when a block of runs began: kept, never a verdict (bake-off §13)."""
+
+    kind: Literal["market-snapshot"] = "market-snapshot"
+    run: str
+    protocol: str
+    target: str
+    at: str
+    source: str
+    said: EvidenceRef | None
+    detail: str
+
+
 Record = AttemptPlanned | AttemptEnded | AttemptFound | Correction
+
+#: What stands in ``bakeoff-<token>.jsonl``; the rows themselves stand in shards (``core.bakeoff.Row``).
+BakeoffRecord = ProtocolFrozen | DecisionLogged | GoldReviewed | MarketSnapshot

@@ -123,6 +123,21 @@ class Workspace:
         return self.root / "subjects"
 
     @property
+    def protocols(self) -> Path:
+        """Bake-off protocols, one directory each: ``protocol.toml``, ``cases.json``, ``subsets.toml``."""
+        return self.root / "protocols"
+
+    @property
+    def targets(self) -> Path:
+        """Targets of bake-offs, one TOML file each."""
+        return self.root / "targets"
+
+    @property
+    def answers(self) -> Path:
+        """Evidence logs of bake-off runners: raw, redacted answers, found by offset and digest."""
+        return self.root / "answers"
+
+    @property
     def scores(self) -> Path:
         """Derived judgements: can be deleted without loss."""
         return self.root / "scores"

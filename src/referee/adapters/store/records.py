@@ -1,7 +1,8 @@
 """Record files: one a writer, append-only, chained, durable before an append is announced.
 
-A writer creates ``attempts-<token>.jsonl`` exclusively at its first append and holds a lock (``flock``) on it as long
-as its process lives; nobody ever opens it again for writing. So whoever gets the lock knows that its writer is dead.
+A writer creates ``attempts-<token>.jsonl`` (``bakeoff-<token>.jsonl`` for protocols and decisions) exclusively at its
+first append and holds a lock (``flock``) on it as long as its process lives; nobody ever opens it again for writing.
+So whoever gets the lock knows that its writer is dead.
 """
 
 from __future__ import annotations
@@ -16,17 +17,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from referee.adapters.store.durable import sync_directory
 from referee.core.canonical import canonical_bytes
 from referee.core.chain import Link, forge, genesis, read_chain
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Record
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, BakeoffRecord, Record
 from referee.errors import CouldNotVerify, Finding
 
+Kind = TypeVar("Kind")
+
+#: Rows of a bake-off are many: they stand in shards, read by ``adapters.store.shards``.
+SHARDS = "results-"
+
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="kind")])
+_BAKEOFF: TypeAdapter[BakeoffRecord] = TypeAdapter(Annotated[BakeoffRecord, Field(discriminator="kind")])
 
 
 @dataclass(frozen=True)
@@ -56,8 +63,9 @@ class Torn:
 class RecordFiles:
     """The record files of one workspace, and this process's own one. Safe for several threads and processes."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, kind: Literal["attempts", "bakeoff"] = "attempts") -> None:
         self.root = root
+        self._kind = kind
         self._mutex = threading.Lock()
         self._descriptor: int | None = None
         self._name = ""
@@ -65,7 +73,7 @@ class RecordFiles:
         self._prev = ""
         self._poisoned = ""
 
-    def append(self, record: Record) -> str:
+    def append(self, record: Record | BakeoffRecord) -> str:
         """Append durably to this process's own file; return the record's digest.
 
         Raises:
@@ -106,7 +114,7 @@ class RecordFiles:
         if made:
             sync_directory(self.root.parent)
         token = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(8)}"
-        self._name = f"attempts-{token}.jsonl"
+        self._name = f"{self._kind}-{token}.jsonl"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(self.root / self._name, flags, 0o644)
         # Blocking: a reader that asks whether the writer lives holds the lock for the time of one read.
@@ -132,15 +140,23 @@ class RecordFiles:
         """
         if not self.root.is_dir():
             return []
-        return [_read_file(path) for path in sorted(self.root.glob("*.jsonl"))]
+        return [_read_file(path) for path in sorted(self.root.glob("*.jsonl")) if not path.name.startswith(SHARDS)]
 
     def read(self) -> list[Record]:
-        """All whole records of all files, in order of file name and line.
+        """All whole records of attempts, of all files, in order of file name and line.
 
         Raises:
             Finding: a line does not continue its chain, or is no record.
         """
         return [record for file in self.files() for record in parse_file(file)]
+
+    def read_bakeoff(self) -> list[BakeoffRecord]:
+        """All whole records of protocols, decisions, reviews and markets, in order of file name and line.
+
+        Raises:
+            Finding: a line does not continue its chain, or is no record.
+        """
+        return [record for file in self.files() for record in parse_bakeoff_file(file)]
 
     def torn(self) -> list[Torn]:
         """The torn last lines of dead writers. A living writer's unfinished line is not torn."""
@@ -182,15 +198,28 @@ class RecordFiles:
 
 
 def parse_file(file: RecordFile) -> list[Record]:
-    """The records of one file.
+    """The records of attempts in one file; a file of another kind has none.
 
     Raises:
         Finding: a line holds no record of a known kind and shape.
     """
-    records: list[Record] = []
+    return [] if file.name.startswith("bakeoff-") else _parse(file, _RECORD)
+
+
+def parse_bakeoff_file(file: RecordFile) -> list[BakeoffRecord]:
+    """The records of bake-offs in one file; a file of another kind has none.
+
+    Raises:
+        Finding: a line holds no record of a known kind and shape.
+    """
+    return _parse(file, _BAKEOFF) if file.name.startswith("bakeoff-") else []
+
+
+def _parse(file: RecordFile, kinds: TypeAdapter[Kind]) -> list[Kind]:
+    records: list[Kind] = []
     for link in file.links:
         try:
-            records.append(_RECORD.validate_json(canonical_bytes(link.body), strict=True))
+            records.append(kinds.validate_json(canonical_bytes(link.body), strict=True))
         except ValidationError as exc:
             first = exc.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])

@@ -1,0 +1,1 @@
+"""The bake-off for readers: report, pages, raw export."""

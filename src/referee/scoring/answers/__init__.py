@@ -1,0 +1,1 @@
+"""Reading what a model server says: shapes, arguments, and whose fault a signal is. Pure."""

@@ -1,0 +1,1 @@
+"""From tallies to a summary: intervals, ties, pairs, gold trust, coverage. Pure."""

@@ -1,0 +1,1 @@
+"""The graders: given calls against the oracle of a case. Pure."""
