@@ -60,7 +60,7 @@ class Grade:
         passed: None when the attempt is excluded.
         well_formed: None when the attempt is excluded.
         reason: one sentence that a person understands; of a pass too.
-        flags: what is to be counted apart (``repaired``, ``duplicate-call``, ``content_fallback``, ``ambiguous-number``).
+        flags: what is to be counted apart (``repaired``, ``duplicate-call``, ``content_fallback`` …).
         wrong: the normalised wrong answer as canonical text (calls, or that there was none); None for a pass, for a
             format failure and for an excluded attempt.
         fault: why the attempt is excluded, or the model's own fault.

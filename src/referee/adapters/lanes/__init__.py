@@ -1,1 +1,1 @@
-"""Ways to a model: HTTP endpoints and agent CLIs. They carry a question there and bytes back, and read nothing into them."""
+"""Ways to a model: HTTP endpoints and agent CLIs. They carry a question there and bytes back, and read nothing."""
