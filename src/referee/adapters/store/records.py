@@ -188,8 +188,19 @@ class RecordFiles:
     @contextlib.contextmanager
     def recovering(self) -> Iterator[None]:
         """Hold this while finding dead attempts, so that two starts at once do not find the same one twice."""
+        with self._holding(".recovery-lock"):
+            yield
+
+    @contextlib.contextmanager
+    def numbering(self) -> Iterator[None]:
+        """Hold this from reading the last number or freeze to appending the next: two processes never take the same."""
+        with self._holding(".numbering-lock"):
+            yield
+
+    @contextlib.contextmanager
+    def _holding(self, name: str) -> Iterator[None]:
         self.root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.root / ".recovery-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        descriptor = os.open(self.root / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

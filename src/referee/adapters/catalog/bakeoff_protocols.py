@@ -1,0 +1,190 @@
+"""Protocols of a workspace: ``protocols/NAME/`` with ``protocol.toml``, ``cases.json`` and ``subsets.toml``.
+
+The targets' files belong to a protocol too: they pin precision, quantisation, context and revision (bake-off §5), and
+what they say is frozen with the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import Field, ValidationError
+
+from referee.adapters.catalog.targets import load_target
+from referee.adapters.catalog.workspace import one_sentence
+from referee.core.bakeoff import Protocol, Subset, Target
+from referee.core.canonical import digest_of, digest_of_bytes
+from referee.core.cases import Suite
+from referee.core.records import Fact
+from referee.core.suite_file import parse_suite
+from referee.errors import ConfigError, NothingMatched
+
+PROTOCOL = "protocol.toml"
+CASES = "cases.json"
+SUBSETS = "subsets.toml"
+
+BUNDLED_TARGETS = Path(__file__).parents[2] / "bundled" / "targets"
+
+#: A registered subset has every category of the headline, none more than this many times as often as another
+#: (§8 wants subsets balanced over categories; the figure is our reading).
+MOST_UNEQUAL = 2
+
+_Model = TypeVar("_Model", bound=Fact)
+
+
+class _Subsets(Fact):
+    """``subsets.toml``: one ``[[subset]]`` table each."""
+
+    subset: tuple[Subset, ...] = Field(default=())
+
+
+@dataclass(frozen=True)
+class LoadedProtocol:
+    """A protocol with everything that it names, read once.
+
+    ``files`` are the bytes that were read, by name (``targets/NAME.toml`` for a target); ``digest`` covers every one of
+    them by name and bytes. Rows carry the digest of the freeze, which has the harness's own part besides
+    (``runner.bakeoff.freeze.plan_files``).
+    """
+
+    protocol: Protocol
+    suite: Suite
+    subsets: dict[str, Subset]
+    targets: dict[str, Target]
+    files: dict[str, bytes]
+    digest: str
+
+
+def load_protocol(directory: Path) -> LoadedProtocol:
+    """Read a protocol's directory whole: the plan, its cases, its subsets, and the files of its targets.
+
+    Targets are looked for in ``targets/`` of the workspace that the protocol lies in, then among those bundled.
+
+    Raises:
+        NothingMatched: there is no such protocol, or no such target.
+        ConfigError: a file is broken, or names something that is not there.
+    """
+    if not (directory / PROTOCOL).is_file():
+        raise NothingMatched(
+            f"there is no protocol {directory.name!r} in {directory.parent}",
+            todo="`referee bakeoff init NAME` writes one",
+        )
+    files = {name: _read(directory, name) for name in (PROTOCOL, CASES)}
+    if (directory / SUBSETS).exists() or (directory / SUBSETS).is_symlink():
+        files[SUBSETS] = _read(directory, SUBSETS)
+    protocol = _toml(Protocol, files[PROTOCOL], PROTOCOL)
+    if protocol.name != directory.name:
+        raise ConfigError(
+            f"{PROTOCOL} names the protocol {protocol.name}, its directory is {directory.name}",
+            todo="give both the same name",
+        )
+    suite = parse_suite(files[CASES], CASES)
+    if suite.name != protocol.suite:
+        raise ConfigError(f"{PROTOCOL} plans the suite {protocol.suite}, {CASES} holds the suite {suite.name}")
+    subsets = _subsets(files.get(SUBSETS, b""), suite)
+    _check_names(protocol, suite, subsets)
+    targets: dict[str, Target] = {}
+    for planned in protocol.targets:
+        own = directory.parent.parent / "targets"
+        targets[planned.target] = load_target(planned.target, own)
+        files[f"targets/{planned.target}.toml"] = _target_bytes(planned.target, own)
+    return LoadedProtocol(protocol, suite, subsets, targets, files, digest_of_files(files))
+
+
+def digest_of_files(files: dict[str, bytes]) -> str:
+    """One digest over every file, by name and bytes."""
+    return digest_of("protocol", {name: digest_of_bytes(data) for name, data in files.items()})
+
+
+def _read(directory: Path, name: str) -> bytes:
+    """The bytes of a regular file; no link is followed, so that what is frozen lies where it says."""
+    try:
+        descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError as exc:
+        raise ConfigError(f"the protocol {directory.name} has no {name}", todo="restore it, or init it anew") from exc
+    except OSError as exc:
+        raise ConfigError(f"{name} of the protocol {directory.name} cannot be read: {exc.strerror}") from exc
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ConfigError(f"{name} of the protocol {directory.name} is no regular file")
+        return file.read()
+
+
+def _target_bytes(name: str, own: Path) -> bytes:
+    """The file behind a target that was loaded: the workspace's own, else the bundled one."""
+    file = own / f"{name}.toml"
+    return (file if file.is_file() else BUNDLED_TARGETS / f"{name}.toml").read_bytes()
+
+
+def _toml(model: type[_Model], data: bytes, where: str) -> _Model:
+    try:
+        return model.model_validate(tomllib.loads(data.decode("utf-8")))
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{where} is not UTF-8: byte {exc.start} cannot be decoded") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise ConfigError(f"{where} is no TOML: {exc}") from exc
+    except ValidationError as exc:
+        raise ConfigError(f"{where}: {one_sentence(exc)}") from exc
+
+
+def _subsets(data: bytes, suite: Suite) -> dict[str, Subset]:
+    given = _toml(_Subsets, data, SUBSETS).subset
+    _once((subset.name for subset in given), f"{SUBSETS}: the subset")
+    for subset in given:
+        where = f"{SUBSETS}: the subset {subset.name}"
+        _once(subset.cases, f"{where}: the case")
+        for case in subset.cases:
+            if case not in suite.by_id:
+                raise ConfigError(f"{where} names the case {case}, which {CASES} does not have")
+        _check_balance(subset, suite, where)
+    return {subset.name: subset for subset in given}
+
+
+def _check_balance(subset: Subset, suite: Suite, where: str) -> None:
+    headline = {arm.name for arm in suite.arms if arm.headline and arm.ranked}
+    wanted = {case.category for case in suite.cases if case.arm in headline}
+    counts = Counter(suite.by_id[case].category for case in subset.cases if suite.by_id[case].arm in headline)
+    missing = sorted(wanted - set(counts))
+    if missing:
+        raise ConfigError(f"{where} has no case of {missing[0]}: a subset is balanced over categories")
+    if counts and max(counts.values()) > MOST_UNEQUAL * min(counts.values()):
+        (most, many), (least, few) = counts.most_common()[0], counts.most_common()[-1]
+        raise ConfigError(
+            f"{where} has {many} cases of {most} and {few} of {least}: a subset is balanced over categories",
+            todo=f"let no category have more than {MOST_UNEQUAL} times as many cases as another",
+        )
+
+
+def _check_names(protocol: Protocol, suite: Suite, subsets: dict[str, Subset]) -> None:
+    _once((planned.target for planned in protocol.targets), f"{PROTOCOL}: the target")
+    targets = {planned.target for planned in protocol.targets}
+    for planned in protocol.targets:
+        if planned.subset is not None and planned.subset not in subsets:
+            raise ConfigError(
+                f"{PROTOCOL} plans {planned.target} on the subset {planned.subset}, which is not registered",
+                todo=f"register it in {SUBSETS}",
+            )
+    for arm, repeats in protocol.arm_repeats.items():
+        if arm not in suite.arm_of:
+            raise ConfigError(f"{PROTOCOL} sets repeats of the arm {arm}, which {CASES} does not have")
+        if repeats < 1:
+            raise ConfigError(f"{PROTOCOL}: the arm {arm} has {repeats} repeats, at least 1 is needed")
+    for comparison in protocol.comparisons:
+        for name in (comparison.a, comparison.b):
+            if name not in targets:
+                raise ConfigError(f"{PROTOCOL} compares {name}, which it does not plan")
+        if comparison.a == comparison.b:
+            raise ConfigError(f"{PROTOCOL} compares {comparison.a} with itself")
+
+
+def _once(names: Iterable[str], what: str) -> None:
+    doubled = next((name for name, times in Counter(names).items() if times > 1), None)
+    if doubled is not None:
+        raise ConfigError(f"{what} {doubled} stands twice")

@@ -1,0 +1,156 @@
+"""Freezes a protocol before its first row, and refuses a run whose plan is not the frozen one (bake-off §1).
+
+What is frozen is every file of the protocol by name and bytes, and what the harness itself adds to the method: the
+fixed prompts and the generation of grading rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, digest_of_files
+from referee.adapters.store.evidence import LocalEvidence
+from referee.adapters.store.records import RecordFiles
+from referee.benchmarks.bakeoff.asking import prompt_digest
+from referee.core.records import BakeoffRecord, DecisionLogged, ProtocolFrozen
+from referee.errors import Finding, NothingMatched, UsageError
+from referee.runner.bakeoff.changes import Change, changes
+from referee.scoring.lint import lint
+
+#: The harness's own part of the method, as a file beside the protocol's.
+HARNESS = "harness.json"
+
+
+def plan_files(loaded: LoadedProtocol) -> dict[str, bytes]:
+    """Everything that is frozen, by name: the protocol's files and ``harness.json``."""
+    part = {"grading": loaded.suite.grading, "prompts": prompt_digest()}
+    return {**loaded.files, HARNESS: json.dumps(part, indent=1, sort_keys=True).encode() + b"\n"}
+
+
+def digest_of_plan(loaded: LoadedProtocol) -> str:
+    """What a freeze carries, and every row: one digest over all that is frozen."""
+    return digest_of_files(plan_files(loaded))
+
+
+def freezes_of(records: Sequence[BakeoffRecord], protocol: str) -> list[ProtocolFrozen]:
+    """The freezes of a protocol in order: the first, then one for each decision that renewed it."""
+    found = [one for one in records if isinstance(one, ProtocolFrozen) and one.protocol == protocol]
+    return sorted(found, key=lambda one: one.decision or 0)
+
+
+def freeze(
+    log: RecordFiles, evidence: LocalEvidence, loaded: LoadedProtocol, *, by: str, decision: int | None = None
+) -> ProtocolFrozen:
+    """Freeze the plan as it stands. A plan that is frozen as it stands already is returned, and nothing is appended.
+
+    Args:
+        log: the workspace's bake-off records.
+        evidence: where the frozen bytes are kept, so that a later change can be named to the line.
+        loaded: the protocol.
+        by: who freezes it.
+        decision: number of the logged decision that amends the protocol and that a renewed freeze carries out.
+
+    Raises:
+        Finding: the linter objects to a case, or the plan changed and no amending decision is named.
+        UsageError: the decision does not amend, or was carried out already.
+        NothingMatched: there is no such decision.
+    """
+    refuse_objections(loaded)
+    files, digest = plan_files(loaded), digest_of_plan(loaded)
+    name = loaded.protocol.name
+    with log.numbering():
+        records = log.read_bakeoff()
+        before = freezes_of(records, name)
+        if before and before[-1].digest == digest:
+            return before[-1]
+        if before and decision is None:
+            raise _changed(loaded, before[-1], changes_since(before[-1], evidence, loaded))
+        if decision is not None:
+            _check_decision(records, before, name, decision)
+        record = ProtocolFrozen(
+            protocol=name,
+            at=datetime.now(UTC).isoformat(),
+            digest=digest,
+            files=tuple(evidence.keep(file, data) for file, data in sorted(files.items())),
+            by=by,
+            decision=decision,
+        )
+        log.append(record)
+    return record
+
+
+def require_frozen(log: RecordFiles, evidence: LocalEvidence, loaded: LoadedProtocol) -> ProtocolFrozen:
+    """The freeze under which a run may begin: its ``digest`` is what the run's rows carry.
+
+    Raises:
+        Finding: the protocol is not frozen, or a line of it changed since; the message names that line.
+    """
+    freezes = freezes_of(log.read_bakeoff(), loaded.protocol.name)
+    if not freezes:
+        raise Finding(
+            f"the protocol {loaded.protocol.name} is not frozen, so no row of it can be recorded",
+            todo=f"freeze it first: `referee bakeoff freeze {loaded.protocol.name}`",
+        )
+    if freezes[-1].digest != digest_of_plan(loaded):
+        raise _changed(loaded, freezes[-1], changes_since(freezes[-1], evidence, loaded))
+    return freezes[-1]
+
+
+def changes_since(frozen: ProtocolFrozen, evidence: LocalEvidence, loaded: LoadedProtocol) -> list[Change]:
+    """Every line that differs between a freeze and the plan as it stands.
+
+    Raises:
+        Finding: a frozen file is not in the store of evidence.
+    """
+    return changes({ref.name: evidence.read(ref.digest) for ref in frozen.files}, plan_files(loaded))
+
+
+def refuse_objections(loaded: LoadedProtocol) -> None:
+    """Raise where the linter objects to a case whose objection is not known and written beside it.
+
+    Raises:
+        Finding: the first objection, and how many more there are.
+    """
+    found = [one for one in lint(loaded.suite) if loaded.suite.by_id[one.case].known_objection is None]
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise Finding(
+            f"the case {found[0].case} is refused by the linter, {found[0].rule}: {found[0].sentence}{more}",
+            todo="correct the case, or say in its `known_objection` why it stands here all the same, unranked",
+        )
+
+
+def _check_decision(
+    records: Sequence[BakeoffRecord], before: Sequence[ProtocolFrozen], name: str, decision: int
+) -> None:
+    if not before:
+        raise UsageError(f"the protocol {name} was never frozen: its first freeze carries out no decision")
+    logged = [one for one in records if isinstance(one, DecisionLogged) and one.protocol == name]
+    found = next((one for one in logged if one.number == decision), None)
+    if found is None:
+        raise NothingMatched(
+            f"the decision log of {name} has no entry {decision}",
+            todo=f"`referee bakeoff decisions {name}` lists it; `referee bakeoff decide {name} --amends` adds to it",
+        )
+    if not found.amends:
+        raise UsageError(
+            f"decision {decision} of {name} does not amend the protocol",
+            todo="log the change as a decision with --amends, and freeze with its number",
+        )
+    last = before[-1].decision or 0
+    if decision <= last:
+        raise UsageError(
+            f"decision {decision} of {name} was followed by a freeze under decision {last} already",
+            todo="log the new change as a decision of its own with --amends",
+        )
+
+
+def _changed(loaded: LoadedProtocol, frozen: ProtocolFrozen, found: Sequence[Change]) -> Finding:
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    name = loaded.protocol.name
+    return Finding(
+        f"the protocol {name} changed since it was frozen on {frozen.at[:10]}: {found[0].sentence}{more}",
+        todo=f"undo the change, or log it (`referee bakeoff decide {name} --amends …`) and freeze with `--decision N`",
+    )
