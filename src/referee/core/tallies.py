@@ -24,6 +24,7 @@ class CaseTally:
         outcomes: 1 and 0 of the valid attempts in order of k.
         wrong: the digest of the one wrong answer that all valid attempts gave; None when they differ or one passed.
         reasons: reason of each failed attempt, in order of k.
+        broken: failed attempts whose answer had no readable form: not passed, not well formed, no ``wrong`` answer.
     """
 
     target: str
@@ -39,6 +40,7 @@ class CaseTally:
     outcomes: tuple[int, ...]
     wrong: str | None
     reasons: tuple[str, ...] = ()
+    broken: int = 0
 
 
 @dataclass(frozen=True)
