@@ -1,0 +1,573 @@
+"""Everything that a report of a bake-off shows, as numbers: a frozen tree that ``summarise`` makes.
+
+Two things hold throughout. No verdict on a model stands without its lane: every row carries the ``About`` of its target
+(bake-off §4). And what is absent is None with a sentence beside it that says why, never NaN, 0 or an empty string.
+Nothing is rounded here: rendering rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal
+
+from referee.core.bakeoff import Comparison, Price
+from referee.core.records import Fact
+from referee.core.tallies import ShardFact
+
+SCHEMA = "referee.bakeoff-summary/1"
+
+#: How much a board can bear (§0), by its number of cases.
+TierName = Literal["viability", "viability+", "gate"]
+
+#: The groups of genuine failures, in the order in which a report lists them (§10).
+FAILURE_GROUPS = ("multi-call-ordering", "hard-args", "tool-selection", "simple-call", "abstain", "format")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval of a rate, 0 to 1."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """How far its ends lie apart."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class Note:
+    """A caveat or a reason: a stable name, and one sentence for a person."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Tier:
+    """What a row may be used for (§0), and why it is that tier."""
+
+    name: TierName
+    why: str
+
+
+@dataclass(frozen=True)
+class About:
+    """A target with its lane: what was measured, and what of it nobody controlled (§4, §5).
+
+    ``models_served`` … ``runs`` are what its rows say; the rest is what was pinned before the run.
+    """
+
+    target: str
+    model: str
+    lane: str
+    channel: str
+    tool_channel: str
+    uncontrolled: tuple[str, ...]
+    readable_as: str
+    latency_admissible: bool
+    pins_sampling: bool
+    sovereignty: str
+    self_host: str
+    precision: str | None
+    quantisation: str | None
+    context: int | None
+    parameters: str | None
+    revision: str | None
+    cli: str | None
+    metered: bool
+    price: Price | None
+    subset: str | None
+    models_served: tuple[str, ...]
+    provenances: tuple[str, ...]
+    harness_versions: tuple[str, ...]
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Valid-pass: mean over cases with a valid attempt of valid passes / valid attempts; n counts these cases (§2).
+
+    Args:
+        n: cases with at least one valid attempt.
+        value: the rate, 0 to 1; None when n is 0, and then ``why`` says so.
+        wilson: the primary 95 % interval.
+        valid: valid attempts behind it.
+        passes: of these, passed.
+    """
+
+    n: int
+    value: float | None
+    wilson: Interval | None
+    valid: int
+    passes: int
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Bootstrapped:
+    """The second interval: a sensitivity figure, never a rank criterion (§12).
+
+    ``degenerate``: all cases have the same rate, so that drawing them again changes nothing and the width is 0.
+    """
+
+    low: float
+    high: float
+    degenerate: bool
+    iterations: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class PassHat:
+    """pass^k: the chance that k attempts of a case all pass, over the ``cases`` with at least k valid attempts."""
+
+    k: int
+    value: float | None
+    cases: int
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Where attempts failed: each failed attempt stands in exactly one group of ``by_group`` (``FAILURE_GROUPS``).
+
+    ``infra`` and ``refused`` attempts are excluded from every rate and reported here.
+    """
+
+    failed: int
+    by_group: dict[str, int]
+    infra: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One target on one set of cases.
+
+    Args:
+        cases: cases of the set for which it has a row.
+        rate: valid-pass, with n and the Wilson interval.
+        bootstrap: the second interval; None when there is no valid attempt.
+        pass_hat: pass^k for k = 1, 2, …
+        format_rate: share of valid attempts whose answer was well formed; None without any.
+        failures: where attempts failed.
+    """
+
+    cases: int
+    rate: Rate
+    bootstrap: Bootstrapped | None
+    pass_hat: tuple[PassHat, ...]
+    format_rate: float | None
+    failures: Failures
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The rows against the exact list of identities that the target owed (§11). At most 50 of each list are named."""
+
+    expected: int
+    physical: int
+    usable: int
+    missing: int
+    unexpected: int
+    missing_named: tuple[tuple[str, int], ...]
+    unexpected_named: tuple[tuple[str, int], ...]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What happened on the way, over all rows of the target, all arms included (§10, §11).
+
+    ``graded``: attempts with a verdict. ``infra`` and ``refused`` by class. ``latency_*`` only where the lane admits a
+    latency verdict, milliseconds over graded attempts; else ``latency_why`` says why not.
+    """
+
+    graded: int
+    infra: dict[str, int]
+    infra_share: float | None
+    refused: dict[str, int]
+    flags: dict[str, int]
+    content_fallback: int
+    repaired: int
+    over_deadline: int
+    latency_n: int | None
+    latency_p50_ms: float | None
+    latency_p95_ms: float | None
+    latency_why: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    tokens_why: str | None
+    spent_usd: float | None
+    spent_why: str | None
+    ended: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One ranked target on a board.
+
+    Args:
+        place: its place in the order of presentation, from 1. Within a cluster the order is no verdict.
+        cluster: the number of its tie cluster, from 1.
+        figures: over the headline cases that rank: without gold-suspect ones that no review let stand.
+        with_flagged: the rate with every gold-suspect case; None where there is none (§3).
+        without_flagged: the rate without any gold-suspect case; None where there is none.
+    """
+
+    about: About
+    place: int
+    cluster: int
+    tier: Tier
+    figures: Figures
+    with_flagged: Rate | None
+    without_flagged: Rate | None
+    coverage: Coverage
+    transport: Transport
+    caveats: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Targets tied with each other: their Wilson intervals overlap, directly or through others (§3)."""
+
+    number: int
+    targets: tuple[str, ...]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two targets on the cases that both have: Wilcoxon's signed-rank test on per-case rates (§12), two-sided.
+
+    Args:
+        n: shared cases with a valid attempt on both sides.
+        nonzero: of these, with unequal rates: zero differences are dropped, as Wilcoxon did.
+        difference: mean of rate a - rate b; None when n is 0.
+        difference_interval: its normal 95 % interval; None when n is below 2.
+        variance: of the per-case differences (n - 1 below); None when n is below 2.
+        w_plus: sum of the ranks of positive differences, w_minus: of negative ones.
+        z: the normal deviate, corrected for ties; None when degenerate.
+        p: exact given the ties up to 50 non-zero differences, normal above; None when degenerate: no p is invented.
+        p_normal: the normal approximation in every case, to compare with other software.
+        method: how ``p`` was found.
+        smallest_p: what ``p`` could be at the least with these differences, were all of one sign.
+        note: a sentence where the test says nothing or cannot say anything.
+    """
+
+    n: int
+    nonzero: int
+    difference: float | None
+    difference_interval: Interval | None
+    variance: float | None
+    w_plus: float
+    w_minus: float
+    z: float | None
+    p: float | None
+    p_normal: float | None
+    method: Literal["exact", "normal"] | None
+    degenerate: bool
+    too_small: bool
+    smallest_p: float | None
+    note: str | None
+
+
+@dataclass(frozen=True)
+class BoardPair:
+    """Two targets of one board: ``p_holm`` is corrected over all pairs of the board; separated where it is ≤ 0.05.
+
+    A pair without p (degenerate) counts in the family and is never separated.
+    """
+
+    a: str
+    b: str
+    same_cluster: bool
+    n: int
+    nonzero: int
+    difference: float | None
+    variance: float | None
+    p: float | None
+    p_holm: float | None
+    separated: bool
+
+
+@dataclass(frozen=True)
+class Power:
+    """What difference a board can detect (§12): at ``alpha`` two-sided with the given power.
+
+    ``reference_variance`` 1/9 is that of Miller's example; ``observed_variance`` is the mean over the board's pairs.
+    ``mde`` is the minimal detectable difference of two rates, 0 to 1, at the board's smallest n and at its largest.
+    """
+
+    alpha: float
+    power: float
+    n_smallest: int
+    n_largest: int
+    reference_variance: float
+    reference_mde_at_smallest: float
+    reference_mde_at_largest: float
+    reference_n_for_three_points: int
+    observed_pairs: int
+    observed_variance: float | None
+    observed_mde_at_smallest: float | None
+    observed_mde_at_largest: float | None
+    observed_why: str | None
+
+
+@dataclass(frozen=True)
+class Board:
+    """One leaderboard: the whole suite (``subset`` None) or one registered subset, over headline arms only."""
+
+    subset: str | None
+    arms: tuple[str, ...]
+    cases: int
+    clusters: tuple[Cluster, ...]
+    rows: tuple[Standing, ...]
+    pairs: tuple[BoardPair, ...]
+    power: Power | None
+    caveats: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class LaneLimited:
+    """A target that is never ranked, with every reason, and what it did answer: counts, no rate (§11)."""
+
+    about: About
+    reasons: tuple[Note, ...]
+    headline_cases: int
+    headline_valid: int
+    headline_passes: int
+    failures: Failures
+    coverage: Coverage
+    transport: Transport
+    caveats: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One target on one arm that is no part of the headline. ``place`` and ``cluster`` None: not ranked, shown."""
+
+    about: About
+    place: int | None
+    cluster: int | None
+    tier: Tier
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class ArmTable:
+    """An arm apart from the headline, never pooled into it (§8); one for the full suite and one for each subset."""
+
+    arm: str
+    about_arm: str
+    ranked: bool
+    subset: str | None
+    cases: int
+    clusters: tuple[Cluster, ...]
+    rows: tuple[ArmRow, ...]
+    not_shown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """One ranked target on the parts of the headline: rates by category and by language."""
+
+    about: About
+    by_category: dict[str, Rate]
+    by_language: dict[str, Rate]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Shared cases by who has them: a side *has* a case when all its valid attempts passed, *lacks* it when none did.
+
+    ``unsteady``: at least one side passed some attempts of the case and failed others. At most 200 cases are named.
+    """
+
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+    unsteady: int
+    only_a_named: tuple[str, ...]
+    only_b_named: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A paired comparison on one set of cases: the headline, or one arm by name."""
+
+    scope: str
+    headline: bool
+    a: Rate
+    b: Rate
+    test: PairedTest
+    overlap: Overlap
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A registered comparison (§12): uncorrected. With ``matched_lanes`` it shows the lane's effect (§13)."""
+
+    registered: Comparison
+    about_a: About | None
+    about_b: About | None
+    scopes: tuple[Scope, ...]
+    caveats: tuple[Note, ...]
+    why_absent: str | None
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Two arms whose cases are twins of each other, by target: what the one change between them does (§8).
+
+    ``a`` of each scope is the first arm, ``b`` the second.
+    """
+
+    arm_a: str
+    arm_b: str
+    ranked_a: bool
+    ranked_b: bool
+    pairs: int
+    rows: tuple[tuple[About, Scope], ...]
+
+
+@dataclass(frozen=True)
+class GoldCase:
+    """A case that two or more targets fail in the same way, or whose gold a person found wrong (§3).
+
+    ``groups`` names the targets that gave one and the same wrong answer. ``ranks``: whether it is in the ranking.
+    """
+
+    case: str
+    arm: str
+    category: str
+    headline: bool
+    suspect: bool
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    review: Literal["unreviewed", "stands", "wrong"]
+    reviewed_at: str | None
+    reviewed_by: str | None
+    review_note: str | None
+    ranks: bool
+
+
+@dataclass(frozen=True)
+class Objected:
+    """A case that the linter refuses and that stands in the suite all the same: visible, never ranked."""
+
+    case: str
+    arm: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ArmCount:
+    """Attempts of one arm, over all targets."""
+
+    arm: str
+    headline: bool
+    ranked: bool
+    cases: int
+    rows: int
+    valid: int
+    passes: int
+    failures: Failures
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The report's header (§11): physical rows, of these unique usable ones, and these by arm.
+
+    ``superseded``: physical rows of a slot that an older row fills. ``unknown``: usable rows of cases that the suite
+    does not hold.
+    """
+
+    physical_rows: int
+    usable_rows: int
+    superseded: int
+    unknown: int
+    capability_rows: int
+    additions_rows: int
+    graded: int
+    infra: dict[str, int]
+    refused: dict[str, int]
+    failures: Failures
+    by_arm: tuple[ArmCount, ...]
+    input_tokens: int | None
+    output_tokens: int | None
+    spent_usd: float | None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One entry of the decision log."""
+
+    number: int
+    at: str
+    decided_on: str
+    late: bool
+    amends: bool
+    text: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was registered, as far as a report shows it."""
+
+    protocol: str
+    title: str
+    question: str
+    suite: str
+    suite_version: str
+    grading: int
+    repeats: int
+    arm_repeats: dict[str, int]
+    bootstrap_iterations: int
+    bootstrap_seed: int
+    rules: tuple[str, ...]
+    protocol_digests: tuple[str, ...]
+    suite_digests: tuple[str, ...]
+    not_run: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that a report shows."""
+
+    plan: Plan
+    totals: Totals
+    boards: tuple[Board, ...]
+    lane_limited: tuple[LaneLimited, ...]
+    arms: tuple[ArmTable, ...]
+    breakdowns: tuple[Breakdown, ...]
+    comparisons: tuple[Compared, ...]
+    twins: tuple[Twins, ...]
+    gold: tuple[GoldCase, ...]
+    objected: tuple[Objected, ...]
+    decisions: tuple[Decision, ...]
+    amending: int
+    logged_late: int
+    shards: tuple[ShardFact, ...]
+    caveats: tuple[Note, ...]
+    schema: str = field(default=SCHEMA)
+
+    def document(self) -> dict[str, Any]:
+        """The summary as JSON: the same bytes for the same facts, whatever the order in which they were given."""
+        return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Fact):
+        return value.model_dump(mode="json")
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(value[key]) for key in sorted(value)}
+    return value
