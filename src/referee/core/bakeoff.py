@@ -36,7 +36,7 @@ class Surface(Fact):
         tool_channel: ``native`` tool calls, or ``inlined`` (schemas in the prompt, an envelope comes back).
         uncontrolled: one phrase for each thing that the lane does not control.
         readable_as: what its rows may be read as.
-        latency_admissible: whether a latency verdict may be derived (own infrastructure and local only).
+        latency_admissible: whether a latency verdict may be derived (own infrastructure only, §7 and §13).
         pins_sampling: whether temperature and seed can be set.
     """
 
@@ -70,7 +70,8 @@ class Target(Fact):
     """What the bake-off ranks: one model through one lane, pinned. One TOML file.
 
     ``key_env`` is the *name* of an environment variable, never a secret. ``deadline_seconds``, ``concurrency`` and
-    ``per_minute`` tighten the protocol's values, never loosen them.
+    ``per_minute`` tighten the protocol's values, never loosen them. ``takes_sampling`` is false where the model refuses
+    a temperature or a seed: neither is sent, and its surface says so.
     """
 
     name: Identifier
@@ -96,6 +97,7 @@ class Target(Fact):
     per_minute: float | None = Field(default=None, gt=0)
     deadline_seconds: float | None = Field(default=None, gt=0)
     stream: bool = False
+    takes_sampling: bool = True
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     extra_body: dict[str, Any] = Field(default_factory=dict)
     cli: Cli | None = None
