@@ -54,8 +54,12 @@ def strict_loads(data: bytes | str) -> Any:
 
 def digest_of(tag: str, value: Any) -> str:
     """Tagged digest of a JSON value: ``<tag>:sha256:<hex>``."""
-    framed = f"referee/{tag}/1\n".encode() + canonical_bytes(value)
-    return f"{tag}:sha256:{hashlib.sha256(framed).hexdigest()}"
+    return digest_of_canonical(tag, canonical_bytes(value))
+
+
+def digest_of_canonical(tag: str, data: bytes) -> str:
+    """The tagged digest of a JSON value whose canonical bytes are at hand."""
+    return f"{tag}:sha256:{hashlib.sha256(f'referee/{tag}/1'.encode() + b'\n' + data).hexdigest()}"
 
 
 def digest_of_bytes(data: bytes) -> str:

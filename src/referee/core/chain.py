@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from referee.core.canonical import canonical_bytes, digest_of, strict_loads
+from referee.core.canonical import canonical_bytes, digest_of, digest_of_canonical, strict_loads
 from referee.errors import Finding, UsageError
 
 
@@ -31,8 +31,8 @@ def genesis(file_name: str) -> str:
 
 def forge(body: dict[str, Any], *, seq: int, prev: str) -> tuple[bytes, str]:
     """The bytes of a line (with its newline) and its digest."""
-    line = {"body": body, "prev": prev, "seq": seq}
-    return canonical_bytes(line) + b"\n", digest_of("record", line)
+    data = canonical_bytes({"body": body, "prev": prev, "seq": seq})
+    return data + b"\n", digest_of_canonical("record", data)
 
 
 def read_chain(data: bytes, *, file_name: str) -> tuple[list[Link], bytes]:
@@ -61,6 +61,6 @@ def read_chain(data: bytes, *, file_name: str) -> tuple[list[Link], bytes]:
             raise Finding(f"{where}: says it is number {line['seq']}, it stands at {number}")
         if line["prev"] != prev:
             raise Finding(f"{where}: does not continue the line before it")
-        prev = digest_of("record", line)
+        prev = digest_of_canonical("record", raw)
         links.append(Link(seq=number, prev=line["prev"], body=line["body"], digest=prev))
     return links, tail
