@@ -59,7 +59,11 @@ def digest_of(tag: str, value: Any) -> str:
 
 def digest_of_canonical(tag: str, data: bytes) -> str:
     """The tagged digest of a JSON value whose canonical bytes are at hand."""
-    return f"{tag}:sha256:{hashlib.sha256(f'referee/{tag}/1'.encode() + b'\n' + data).hexdigest()}"
+    return f"{tag}:sha256:{_framed(tag, data)}"
+
+
+def _framed(tag: str, data: bytes) -> str:
+    return hashlib.sha256(f"referee/{tag}/1\n".encode() + data).hexdigest()
 
 
 def digest_of_bytes(data: bytes) -> str:
