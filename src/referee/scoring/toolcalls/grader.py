@@ -1,0 +1,254 @@
+"""The deterministic grader: the calls of an answer against the oracle of a case (bake-off §9, both generations).
+
+No judge, no edit distance, nothing evaluated. ``Grader`` reads the oracle once and then grades each answer in
+microseconds; every verdict carries one sentence that a person understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from referee.core.answers import GivenCall, Grade, Reading
+from referee.core.bakeoff import Blame
+from referee.core.cases import Call, Case, Grading, Tool
+from referee.scoring.toolcalls import words
+from referee.scoring.toolcalls.answers import canonical_answer, canonical_call
+from referee.scoring.toolcalls.golds import REPAIRED, Members, Rules, members
+from referee.scoring.toolcalls.matching import pair
+from referee.scoring.toolcalls.schemas import Place, place_of
+from referee.scoring.toolcalls.traces import attempted, leaked
+
+DUPLICATE = "duplicate-call"
+FURTHER = "further-call"
+LEAK = "template-leak"
+CONTENT = "content_fallback"
+ATTEMPTED = "attempted-call"
+
+#: So many phrases of a failure are said, and so many calls are looked at for the one that was meant.
+_MOST_PHRASES = 3
+_MOST_CALLS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """One expected call, its arguments ready to be compared."""
+
+    name: str
+    arguments: Members
+
+    def match(self, call: GivenCall, notes: set[str]) -> bool:
+        return call.name == self.name and self.arguments.match(call.arguments, notes)
+
+    @property
+    def said(self) -> str:
+        """The call in the words of a pass."""
+        names = [words.text(member.name) for member in self.arguments.members]
+        return f"{self.name} with {words.listed(names)}" if names else self.name
+
+
+class Grader:
+    """The oracle of one case, ready to grade any number of answers. Immutable.
+
+    Args:
+        case: the case.
+        tools: what it offers; the second generation reads their schemas.
+        grading: the generation of the rules.
+    """
+
+    __slots__ = ("_abstains", "_expected", "_listed", "_names", "_ordered", "_passed", "case", "rules")
+
+    def __init__(self, case: Case, tools: Sequence[Tool], grading: Grading) -> None:
+        self.case = case
+        self.rules = Rules.of(case.policy, grading)
+        self._names = frozenset(tool.name for tool in tools)
+        places = {tool.name: place_of(tool.parameters) for tool in tools}
+        self._expected = tuple(self._ready(call, places) for call in case.golds)
+        self._abstains = case.abstains
+        self._listed = case.expected_calls is not None
+        self._ordered = self._listed and case.policy.call_order == "strict"
+        self._passed = (
+            "passed: no tool was called, as expected"
+            if self._abstains
+            else f"passed: {words.listed([one.said for one in self._expected])} as expected"
+        )
+
+    def _ready(self, call: Call, places: Mapping[str, Place]) -> _Expected:
+        return _Expected(call.name, members(call.arguments, self.rules, places.get(call.name, Place())))
+
+    # --- an answer as it was read ------------------------------------------------------------------------------------
+
+    def judge(self, reading: Reading, sent: Mapping[str, str]) -> Grade:
+        """Grade an answer; ``sent`` maps the names as they were sent to the model to the real ones."""
+        fault = reading.fault
+        if fault is not None and fault.blame is not Blame.MODEL:
+            return Grade(None, None, fault.sentence, reading.flags, fault=fault)
+        if reading.broken is not None:
+            return Grade(False, False, _broken(reading), reading.flags, fault=fault)
+        if fault is not None and not (fault.name == "refusal" and self._abstains and not reading.calls):
+            return Grade(
+                False, reading.well_formed, f"the model gave no answer: {fault.sentence}", reading.flags, fault=fault
+            )
+        if not reading.calls and self._abstains and self.rules.grading != 1:
+            flag = CONTENT if CONTENT in reading.flags else ATTEMPTED
+            if flag == CONTENT or attempted(reading.text, {*self._names, *sent}):
+                reason = "no tool should have been called; a call stands as text in the answer"
+                return Grade(False, reading.well_formed, reason, _flags(reading.flags, {flag}), fault=fault)
+        calls = [_renamed(call, sent) for call in reading.calls] if sent else reading.calls
+        grade = self.grade(calls, repaired=REPAIRED in reading.flags)
+        if not reading.flags and fault is None and reading.well_formed:
+            return grade
+        if CONTENT in reading.flags and not calls and not grade.passed:
+            grade = replace(grade, reason=f"{grade.reason} (a call stands as text in the answer, which is none here)")
+        return replace(
+            grade,
+            well_formed=reading.well_formed and bool(grade.well_formed),
+            flags=_flags(reading.flags, grade.flags),
+            fault=fault,
+        )
+
+    # --- its calls ---------------------------------------------------------------------------------------------------
+
+    def grade(self, calls: Sequence[GivenCall], *, repaired: bool = False) -> Grade:
+        """Grade calls that bear the tools' real names; ``repaired``: the answer was, as a whole."""
+        notes: set[str] = set()
+        failure = self._failure(calls, notes)
+        for call in calls:
+            notes.update(call.flags)
+            if call.name not in self._names and leaked(call.name):
+                notes.add(LEAK)
+        if len(calls) > 1 and not self._abstains:
+            self._count_further(calls, notes)
+        mended = repaired or REPAIRED in notes
+        if failure is None and not mended:
+            return Grade(True, True, self._passed, tuple(sorted(notes)))
+        if failure is None and self.rules.strict_args and not self._abstains:
+            reason = "the calls are as expected, but the answer had to be repaired, which strictArgs does not take"
+            return Grade(False, False, reason, tuple(sorted(notes | {REPAIRED})))
+        if failure is None:
+            return Grade(True, False, f"{self._passed} (repaired)", tuple(sorted(notes | {REPAIRED})))
+        wrong = canonical_answer(calls, ordered=self._ordered)
+        return Grade(False, not mended, failure, tuple(sorted(notes)), wrong)
+
+    def _failure(self, calls: Sequence[GivenCall], notes: set[str]) -> str | None:
+        """Why the calls fail, or None where they pass."""
+        if self._abstains:
+            return f"no tool should have been called; {_were(calls)}" if calls else None
+        if not calls:
+            return f"no tool was called; {_names(self._expected)} {_verb(self._expected)} expected"
+        if not self._listed:
+            return self._one(calls, notes)
+        return self._in_order(calls, notes) if self._ordered else self._any_order(calls, notes)
+
+    def _one(self, calls: Sequence[GivenCall], notes: set[str]) -> str | None:
+        (expected,) = self._expected
+        if self.case.policy.exactly_one and len(calls) != 1:
+            return f"exactly one call was expected; {len(calls)} were given: {_names(calls)}"
+        for call in calls:
+            seen: set[str] = set()
+            if expected.match(call, seen):
+                notes |= seen
+                return None
+        return self._why(expected, calls, notes)
+
+    def _in_order(self, calls: Sequence[GivenCall], notes: set[str]) -> str | None:
+        expected = self._expected
+        if len(calls) != len(expected):
+            wanted = words.count(len(expected), "call")
+            return (
+                f"{wanted} {_verb(expected)} expected: {_names(expected)}; "
+                f"{len(calls)} {_verb(calls)} given: {_names(calls)}"
+            )
+        wrong = [at for at, (one, call) in enumerate(zip(expected, calls, strict=True)) if not one.match(call, notes)]
+        if not wrong:
+            return None
+        if self._any_order(calls, set()) is None:
+            return f"the calls came in another order: {_names(calls)}; expected {_names(expected)}"
+        at = wrong[0]
+        return f"call {at + 1}: {self._why(expected[at], [calls[at]], notes)}"
+
+    def _any_order(self, calls: Sequence[GivenCall], notes: set[str]) -> str | None:
+        expected = self._expected
+        seen: list[set[str]] = [set() for _ in calls]
+        fits = [[at for at, call in enumerate(calls) if one.match(call, seen[at])] for one in expected]
+        partners = pair(fits, len(calls))
+        taken = set(partners)
+        rest = [call for at, call in enumerate(calls) if at not in taken]
+        if -1 in partners:
+            missing = expected[partners.index(-1)]
+            if not any(call.name == missing.name for call in rest):
+                again = f" {_times(missing, expected)}" if any(call.name == missing.name for call in calls) else ""
+                return f"{missing.said} was expected{again} and not called; called were {_names(calls)}"
+            return self._why(missing, [call for call in rest if call.name == missing.name], notes)
+        for at in taken:
+            notes |= seen[at]
+        if rest and (self.case.policy.exactly_one or self._not_duplicates(calls, rest, taken)):
+            return f"{words.count(len(expected), 'call')} {_verb(expected)} expected; {_were(rest)} called beside them"
+        return None
+
+    @staticmethod
+    def _not_duplicates(calls: Sequence[GivenCall], rest: Sequence[GivenCall], taken: set[int]) -> bool:
+        known = {canonical_call(calls[at]) for at in taken}
+        return any(canonical_call(call) not in known for call in rest)
+
+    def _count_further(self, calls: Sequence[GivenCall], notes: set[str]) -> None:
+        different = len({canonical_call(call) for call in calls})
+        if different < len(calls):
+            notes.add(DUPLICATE)
+        if not self._listed and different > 1:
+            notes.add(FURTHER)
+
+    def _why(self, expected: _Expected, calls: Sequence[GivenCall], notes: set[str]) -> str:
+        """Why none of the calls is the expected one: the nearest one's differences."""
+        same = [call for call in calls[:_MOST_CALLS] if call.name == expected.name]
+        if not same:
+            odd = (
+                "" if all(call.name in self._names for call in calls[:_MOST_CALLS]) or not self._names else _odd(calls)
+            )
+            return f"called {_names(calls)} where {expected.name} was expected{odd}"
+        found: list[str] = []
+        for at, call in enumerate(same):
+            seen: set[str] = set()
+            phrases = expected.arguments.explain(call.arguments, "", seen)
+            notes |= seen
+            if at == 0 or len(phrases) < len(found):
+                found = phrases
+        more = f"; and {len(found) - _MOST_PHRASES} more" if len(found) > _MOST_PHRASES else ""
+        return "; ".join(found[:_MOST_PHRASES]) + more
+
+
+def _renamed(call: GivenCall, sent: Mapping[str, str]) -> GivenCall:
+    real = sent.get(call.name, call.name)
+    return call if real == call.name else GivenCall(real, call.arguments, call.flags)
+
+
+def _broken(reading: Reading) -> str:
+    detail = reading.broken_detail.strip()
+    return f"no answer that can be read ({reading.broken}){f': {detail}' if detail else ''}"
+
+
+def _flags(first: Sequence[str], then: Sequence[str] | set[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*first, *sorted(then)]))
+
+
+def _names(calls: Sequence[Any]) -> str:
+    return words.listed([words.text(call.name) for call in calls])
+
+
+def _verb(calls: Sequence[Any]) -> str:
+    return "was" if len(calls) == 1 else "were"
+
+
+def _were(calls: Sequence[Any]) -> str:
+    return f"{_names(calls)} {_verb(calls)}"
+
+
+def _times(missing: _Expected, expected: Sequence[_Expected]) -> str:
+    return f"in {words.count(sum(one.name == missing.name for one in expected), 'call')}"
+
+
+def _odd(calls: Sequence[GivenCall]) -> str:
+    if any(leaked(call.name) for call in calls[:_MOST_CALLS]):
+        return " (the marks of the chat template leaked into the name)"
+    return " (there is no such tool here)"
