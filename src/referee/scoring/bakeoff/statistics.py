@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from referee.errors import UsageError
-from referee.scoring.bakeoff.summary import Bootstrapped, Interval, PassHat
+from referee.scoring.bakeoff.figures import Bootstrapped, Interval, PassHat
 
 #: The 97.5 % point of the normal distribution, as the methodology writes it.
 Z = 1.959963984540054
