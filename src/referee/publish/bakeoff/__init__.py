@@ -1,1 +1,1 @@
-"""The bake-off for readers: report, pages, raw export."""
+"""A bake-off in public: the report in three forms and the raw export. Nothing here computes a number."""

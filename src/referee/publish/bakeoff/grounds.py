@@ -1,0 +1,161 @@
+"""The last sections: trust in the gold, decisions, markets, and the bytes behind the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.core.cases import Suite
+from referee.core.records import MarketSnapshot, ProtocolFrozen
+from referee.publish.bakeoff import figures
+from referee.publish.bakeoff.blocks import Block, Cell, Facts, Items, Para, Section, cells, table
+from referee.publish.words import moment
+from referee.scoring.bakeoff.summary import GoldCase, Summary
+
+
+def gold(summary: Summary) -> Section:
+    """Cases that several targets fail in the same way, reviews of them, and cases that the linter refuses (§3, §8)."""
+    blocks: list[Block] = []
+    if summary.gold:
+        heads = ("case", "category", "the same wrong answer from", "review", "in the ranking")
+        rows = [
+            cells(
+                Cell(case.case, code=True, below=f"arm {case.arm}"),
+                case.category,
+                "; ".join(", ".join(targets) for _, targets in case.groups) or "no group",
+                _review(case),
+                "yes" if case.ranks else "no",
+            )
+            for case in summary.gold
+        ]
+        blocks.append(table("Nothing is removed silently: the headline shows both rates", heads, rows))
+    else:
+        blocks.append(Para("No two targets fail one case with the same answer, and no gold was found wrong."))
+    if summary.objected:
+        lines = tuple(f"{one.case} (arm {one.arm}): {one.sentence}" for one in summary.objected)
+        blocks.append(Items("Cases that the linter refuses, visible and never ranked:", lines))
+    return Section("gold", "Trust in the gold", tuple(blocks), "scoring.bakeoff.gold, scoring.lint")
+
+
+def _review(case: GoldCase) -> Cell:
+    by = (
+        None
+        if case.reviewed_by is None
+        else f"{(case.reviewed_at or '')[:10]} by {case.reviewed_by}: {case.review_note or ''}"
+    )
+    return Cell(figures.say(figures.REVIEWS, case.review), below=by)
+
+
+def decisions(summary: Summary, freezes: Sequence[ProtocolFrozen]) -> Section:
+    """The decision log, and every freeze (§1)."""
+    amends = f"{summary.amending} of which amend the protocol"
+    late = f"; {summary.logged_late} logged late" if summary.logged_late else ""
+    blocks: list[Block] = [Para(f"{len(summary.decisions)} decisions, {amends}{late}.")]
+    if summary.decisions:
+        rows = [
+            cells(
+                str(one.number),
+                Cell(one.decided_on, below=f"logged late, on {one.at[:10]}" if one.late else None),
+                "amends the protocol" if one.amends else "no amendment",
+                one.text,
+                one.reason,
+                one.by,
+            )
+            for one in summary.decisions
+        ]
+        heads = ("no.>", "decided", "effect", "decision", "reason", "by")
+        blocks.append(table("In order of assignment; nothing is ever taken out", heads, rows))
+    rows = [
+        cells(
+            f"{moment(one.at)} UTC",
+            one.by,
+            "the first" if one.decision is None else f"carries out decision {one.decision}",
+            Cell(one.digest, code=True),
+        )
+        for one in freezes
+    ]
+    if rows:
+        blocks.append(table("Freezes of the protocol", ("at", "by", "why", "digest"), rows))
+    return Section("decisions", "Decision log", tuple(blocks), "runner.bakeoff.decide, runner.bakeoff.freeze")
+
+
+def markets(found: Sequence[MarketSnapshot]) -> Section:
+    """What the market said when a block of runs began: kept, no verdict (§13)."""
+    if not found:
+        blocks: tuple[Block, ...] = (Para("No provider publishes prices, uptime or throughput for these targets."),)
+    else:
+        rows = [
+            cells(
+                Cell(one.target, code=True),
+                f"{moment(one.at)} UTC",
+                one.source,
+                one.detail,
+                Cell(figures.NONE if one.said is None else one.said.digest, code=one.said is not None),
+            )
+            for one in found
+        ]
+        heads = ("target", "at", "source", "what", "evidence")
+        blocks = (table("Archived with each block of runs; not comparable across lanes", heads, rows),)
+    return Section("market", "Market snapshots", blocks, "runner.bakeoff (kept in the store of evidence)")
+
+
+def cases(suite: Suite, paged: Sequence[str], left_out: int) -> Section:
+    """Every case with a page of its own, where each attempt's reason and its evidence stand."""
+    heads = ("case", "category", "arm", "language", "oracle")
+    rows = [
+        cells(
+            Cell(case.id, code=True, href=f"cases/{case.id}.html"),
+            *(case.category, case.arm, case.language),
+            "no call" if case.abstains else ", ".join(call.name for call in case.golds),
+        )
+        for case in (suite.by_id[name] for name in paged)
+    ]
+    blocks: list[Block] = []
+    if rows:
+        blocks.append(
+            table("Each leads to its attempts, their reasons and the answers behind them", heads, rows, fold=True)
+        )
+    if left_out:
+        blocks.append(Para(f"{figures.count(left_out)} further cases have no page here: the raw export has every row."))
+    if not rows:
+        blocks.append(Para("No case has an attempt in the named shards."))
+    return Section("cases", "Cases and their attempts", tuple(blocks), "scoring.toolcalls (one reason an attempt)")
+
+
+def evidence(summary: Summary, freezes: Sequence[ProtocolFrozen]) -> Section:
+    """The bytes behind the report: shards by name and SHA-256, the frozen files, and how to make it again."""
+    shards = [
+        cells(
+            Cell(shard.name, code=True),
+            figures.count(shard.rows),
+            Cell(
+                shard.sha256,
+                code=True,
+                below=f"{shard.torn_bytes} bytes of a torn last line" if shard.torn_bytes else None,
+            ),
+        )
+        for shard in summary.shards
+    ]
+    files = (
+        [cells(Cell(file.name, code=True), Cell(file.digest, code=True)) for file in freezes[-1].files]
+        if freezes
+        else []
+    )
+    name = summary.plan.protocol
+    return Section(
+        "evidence",
+        "Evidence",
+        (
+            table("Shards, by base name", ("shard", "rows>", "SHA-256"), shards),
+            *((table("Frozen files", ("file", "SHA-256"), files),) if files else ()),
+            Facts(
+                (
+                    (
+                        "make this report again",
+                        Cell(f"referee bakeoff report {name} --shard NAME … (each shard above)", code=True),
+                    ),
+                    ("raw rows on ten columns", Cell(f"referee bakeoff export {name} --shard NAME …", code=True)),
+                )
+            ),
+        ),
+        "adapters.store (shards, evidence), publish.bakeoff (this page; the same shards give the same bytes)",
+    )
