@@ -1,0 +1,99 @@
+"""Prompt against oracle: instructions under which an obedient model fails by construction. Pure.
+
+The first generation's shared prompt demanded exactly one call where several were expected (bake-off §8); this is the
+check that would have found it. It reads German and English instructions sentence by sentence; a sentence that states a
+condition (``if``, ``wenn`` …) leaves the model a way out and contradicts nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from referee.core.cases import Case
+from referee.scoring.lint.objections import Objection
+
+_TOOL = r"(?:tools?|functions?|calls?|entry|entries|tool[- ]calls?|function[- ]calls?|actions?)"
+_WERKZEUG = r"(?:werkzeuge?s?|tools?|funktion(?:en)?|aufrufe?|\w*aufrufe?|eintrag|einträge|aktion(?:en)?)"
+
+_EIN = r"ein(?:e[nmrs]?)?"
+_RUFE = r"(?:rufe?|nutze|verwende|benutze)"
+
+_EXACTLY_ONE = re.compile(
+    rf"\bexactly (?:one|1|a single) {_TOOL}\b"
+    rf"|\b(?:one|1|a single) {_TOOL} for (?:each|every) (?:request|question|message)\b"
+    rf"|\bgenau {_EIN} (?:einzige[nrs]? )?{_WERKZEUG}\b"
+)
+_AT_MOST_ONE = re.compile(
+    rf"\b(?:only|just|at most|no more than|never more than) (?:one|1|a single) {_TOOL}\b"
+    rf"|\b(?:one|1|a single) {_TOOL} (?:only|at a time|per (?:answer|reply|turn|message|request))\b"
+    rf"|\b(?:call|use|make|emit) a single {_TOOL}\b"
+    rf"|\b(?:nur|höchstens|maximal|lediglich|(?:nie|nicht) mehr als) {_EIN} (?:einzige[nrs]? )?{_WERKZEUG}\b"
+    rf"|\b{_EIN} einzige[nmrs]? {_WERKZEUG}\b"
+    rf"|\b{_EIN} {_WERKZEUG} (?:pro|je) (?:antwort|nachricht|bitte|anfrage|runde)\b"
+)
+_MUST_CALL = re.compile(
+    rf"\b(?:always|must) (?:call|use|invoke|make|emit) (?:an?|some|the|(?:at least |exactly )?one)\b.{{0,40}}\b{_TOOL}\b"
+    rf"|\b(?:call|use|invoke) (?:a|one|at least one) {_TOOL} (?:for|in|with) (?:each|every|any|all)\b"
+    rf"|\bfor (?:each|every) \w+,? (?:you )?(?:must )?(?:call|use|invoke) (?:a|one|at least one|exactly one) {_TOOL}\b"
+    r"|\bnever (?:answer|reply|respond) (?:in|with) (?:plain )?(?:text|words)\b"
+    rf"|\b{_RUFE} (?:immer|stets|in jedem fall|(?:zu|bei) jeder \w+|für jede \w+)\b.{{0,40}}\b{_WERKZEUG}\b"
+    rf"|\b(?:immer|stets) (?:mindestens )?{_EIN} {_WERKZEUG}\b"
+    r"|\bantworte (?:nie|niemals) (?:in|mit) (?:worten|text)\b"
+)
+_NEVER_CALL = re.compile(
+    rf"\b(?:never|do not|don't|must not) (?:call|use|invoke|make|emit) (?:a |an |any |the )?{_TOOL}\b(?!,)"
+    rf"|\bwithout (?:calling|using) (?:a |any )?{_TOOL}\b"
+    rf"|\b{_RUFE} (?:nie|niemals|k{_EIN}) (?:{_EIN} )?{_WERKZEUG}\b"
+    rf"|\bohne {_WERKZEUG}\b"
+)
+_ANY_ORDER = re.compile(
+    r"\b(?:in (?:any|whatever) order|the order does not matter|in beliebiger reihenfolge|die reihenfolge ist egal)\b"
+)
+_CONDITION = re.compile(
+    r"\b(?:if|when|whenever|where|wherever|unless|until|once|in case"
+    r"|wenn|falls|sofern|sobald|solange|außer|es sei denn|dann|bis)\b"
+)
+_SENTENCE = re.compile(r"[.!?;]+(?=\s|$)|\n+")
+
+
+def contradictions(text: str, case: Case) -> tuple[str, ...]:
+    """What in an instruction contradicts the case's oracle: one phrase each, quoting the sentence.
+
+    Args:
+        text: a system prompt, a request, or the fixed template that is put around both.
+        case: whose oracle is held against it.
+    """
+    return tuple(dict.fromkeys(_contradictions(text, case)))
+
+
+def prompt_objections(case: Case, prompt: str | None) -> Iterator[Objection]:
+    """What in the case's system prompt or in its requests contradicts its oracle."""
+    spoken = [message.content for message in case.messages if message.role == "user"]
+    for origin, text in [("its prompt", prompt or ""), *(("its request", said) for said in spoken)]:
+        for phrase in contradictions(text, case):
+            yield Objection(case.id, "prompt-against-oracle", f"{origin} contradicts the oracle of {case.id}: {phrase}")
+    policy, count = case.policy, len(case.golds)
+    if policy.exactly_one and count > 1:
+        sentence = f"the policy of {case.id} allows exactly one call, and its oracle expects {count}"
+        yield Objection(case.id, "policy-against-oracle", sentence)
+
+
+def _contradictions(text: str, case: Case) -> Iterator[str]:
+    expected = len(case.golds)
+    for sentence in _SENTENCE.split(text):
+        plain = " ".join(sentence.casefold().split())
+        said = " ".join(sentence.split())
+        said = said if len(said) <= 120 else f"{said[:117]}…"  # noqa: PLR2004 — a quotation, not a page
+        conditional = _CONDITION.search(plain) is not None
+        one = _EXACTLY_ONE.search(plain)
+        if expected > 1 and (one or _AT_MOST_ONE.search(plain)):
+            yield f"“{said}” where {expected} calls are expected"
+        if conditional:
+            continue
+        if case.abstains and (one or _MUST_CALL.search(plain)):
+            yield f"“{said}” where no call is expected"
+        if expected and _NEVER_CALL.search(plain):
+            yield f"“{said}” where {'a call is' if expected == 1 else f'{expected} calls are'} expected"
+        if expected > 1 and case.policy.call_order == "strict" and _ANY_ORDER.search(plain):
+            yield f"“{said}” where the order is checked"
