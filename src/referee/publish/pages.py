@@ -21,6 +21,8 @@ from markupsafe import Markup
 from referee.errors import Finding, UsageError
 from referee.protocols import Evidence
 from referee.publish import export, words
+from referee.publish.bakeoff import listing
+from referee.publish.bakeoff.listing import DIRECTORY, ReportView, reports_in
 from referee.publish.cast import ServedCast, serve
 from referee.publish.facts import Facts
 from referee.publish.views import FileView, RunView, SiteView, SubjectView
@@ -46,7 +48,8 @@ def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
     Args:
         facts: what to show.
         evidence: the store; its blobs are linked into the site, or copied where that is not possible.
-        out: the site's directory; replaced as a whole, so that a reader never meets half a site.
+        out: the site's directory; replaced as a whole, so that a reader never meets half a site. Reports of bake-offs
+            that stand in it stay.
 
     Returns:
         The page to open.
@@ -54,22 +57,25 @@ def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
     Raises:
         UsageError: ``out`` holds something that is no site of ours.
     """
-    if out.exists() and not (out / "index.json").is_file() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not (out / "index.json").is_file() and not _only_reports(out):
         raise UsageError(f"{out} is no built site and is left alone", todo="move it away, then build again")
     fresh = out.parent / f".{out.name}-{os.getpid()}"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     try:
-        for target, digest in write_pages(facts, fresh).items():
+        reports = reports_in(out)
+        for target, digest in write_pages(facts, fresh, reports).items():
             _link(evidence.path(digest), fresh / target)
-        _put_in_place(fresh, out)
+        for report in reports:
+            _keep(out / DIRECTORY / report.name, fresh / DIRECTORY / report.name)
+        put_in_place(fresh, out)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return out / "index.html"
 
 
-def write_pages(facts: Facts, out: Path) -> dict[str, str]:
-    """Write every page, document and asset into the directory ``out``.
+def write_pages(facts: Facts, out: Path, reports: tuple[ReportView, ...] = ()) -> dict[str, str]:
+    """Write every page, document and asset into the directory ``out``; of bake-offs only the list of ``reports``.
 
     Returns:
         The evidence that belongs beside them: each blob's place in the site, and its digest.
@@ -81,8 +87,10 @@ def write_pages(facts: Facts, out: Path) -> dict[str, str]:
     page = partial(_page, found, out)
     page("index.html", "index.html", here="index", site=site)
     page("board.html", "board.html", here="board", site=site)
+    page("bakeoff/list.html", f"{DIRECTORY}/index.html", here="bakeoff", reports=reports)
     _json(out / "index.json", export.index_document(site))
     _json(out / "board.json", export.board_document(site))
+    _json(out / DIRECTORY / "index.json", listing.index_document(reports))
     for subject in site.subjects:
         page("subject.html", f"subjects/{subject.name}.html", here="", subject=subject)
         _json(out / "subjects" / f"{subject.name}.json", export.subject_document(subject))
@@ -107,7 +115,8 @@ def _check_names(site: SiteView) -> None:
             raise Finding(f"the records hold {name!r}, which is no name for a page", todo="run `referee verify`")
 
 
-def _put_in_place(fresh: Path, out: Path) -> None:
+def put_in_place(fresh: Path, out: Path) -> None:
+    """Let a directory that is whole take the place of the one before."""
     old = out.parent / f".{out.name}-{os.getpid()}-old"
     if out.exists():
         out.rename(old)
@@ -191,6 +200,17 @@ def _link(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:
         shutil.copyfile(source, target)
+
+
+def _only_reports(out: Path) -> bool:
+    """Whether a directory holds nothing yet, or reports of bake-offs alone, which may be there before the site."""
+    return out.is_dir() and all(path.name == DIRECTORY for path in out.iterdir())
+
+
+def _keep(report: Path, place: Path) -> None:
+    """A report stays as it is: it is written by its own command, from shards that were named there."""
+    for source in sorted(path for path in report.rglob("*") if path.is_file()):
+        _link(source, place / source.relative_to(report))
 
 
 def _copy_assets(out: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from referee.errors import Finding
 from referee.publish import pages
+from referee.publish.bakeoff.listing import DIRECTORY, reports_in
 from referee.publish.facts import Facts
 
 _PIECE = 1 << 20
@@ -41,7 +42,8 @@ def verify_site(facts: Facts, site: Path) -> SiteVerified:
         return SiteVerified(there=False, not_compared="", files=0)
     with tempfile.TemporaryDirectory(prefix="referee-site-") as name:
         fresh = Path(name)
-        blobs = pages.write_pages(facts, fresh)
+        reports = reports_in(site)
+        blobs = pages.write_pages(facts, fresh, reports)
         expected = {path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()}
         why = _incomparable(_Index.of(site), _Index.of(fresh))
         if why:
@@ -51,7 +53,7 @@ def verify_site(facts: Facts, site: Path) -> SiteVerified:
             _same(site, fresh / file, file)
     for file in sorted(blobs):
         _whole(site, file)
-    _nothing_else(site, expected | set(blobs))
+    _nothing_else(site, expected | set(blobs), tuple(f"{DIRECTORY}/{report.name}/" for report in reports))
     return SiteVerified(there=True, not_compared="", files=len(expected) + len(blobs))
 
 
@@ -106,10 +108,11 @@ def _whole(site: Path, name: str) -> None:
         raise Finding(f"{found} is not the evidence that its name says", todo=_TODO)
 
 
-def _nothing_else(site: Path, expected: set[str]) -> None:
+def _nothing_else(site: Path, expected: set[str], apart: tuple[str, ...]) -> None:
+    """Nothing stands in the site but what is expected; reports of bake-offs (``apart``) are compared by themselves."""
     for directory, below, files in os.walk(site):
         below.sort()
         for file in sorted(files):
             name = Path(directory, file).relative_to(site).as_posix()
-            if name not in expected:
+            if name not in expected and not name.startswith(apart):
                 raise Finding(f"{site / name} is no page that records and evidence give", todo=_TODO)

@@ -147,9 +147,10 @@ def boards(summary: Summary) -> Section:
     blocks.append(
         Para(
             "Valid-pass is the mean over cases of passed attempts to valid ones; n counts cases. In brackets the "
-            "Wilson interval of 95 %, the primary one. Targets whose intervals overlap, directly or through others, are "
-            "tied: within a cluster the order is presentation, no verdict (sovereignty class, self-hosting and cost, "
-            "latency where it is admissible). The second interval is a cluster bootstrap over cases and ranks nothing.",
+            "Wilson interval of 95 %, the primary one. Targets whose intervals overlap, directly or through others, "
+            "are tied: within a cluster the order is presentation, no verdict (sovereignty class, self-hosting and "
+            "cost, latency where it is admissible). The second interval is a cluster bootstrap over cases and ranks "
+            "nothing.",
             note=True,
         )
     )

@@ -1,0 +1,187 @@
+"""Writes a report: its page, pages of cases, Markdown, JSON and raw rows, to the byte the same for the same shards.
+
+Nothing here computes a number: they come from ``scoring.bakeoff`` and are only said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+import referee
+from referee.adapters.store.shard_files import ScannedShard
+from referee.core.cases import Suite
+from referee.core.records import MarketSnapshot, ProtocolFrozen
+from referee.publish import pages
+from referee.publish.bakeoff import beside, grounds, headline, markdown
+from referee.publish.bakeoff.attempts import MOST_CASES, attempts, case_document
+from referee.publish.bakeoff.blocks import Document
+from referee.publish.bakeoff.export import export
+from referee.scoring.bakeoff.summary import Summary
+
+SCHEMA = "referee.bakeoff-report/1"
+
+#: The report's forms beside its page, as the page links them.
+FORMS = (
+    ("Markdown", "report.md"),
+    ("JSON", "report.json"),
+    ("raw rows as CSV", "attempts.csv"),
+    ("JSON lines", "attempts.jsonl"),
+    ("Parquet", "attempts.parquet"),
+    ("SHA256SUMS", "SHA256SUMS"),
+)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Everything that a report is made of.
+
+    Args:
+        summary: the numbers.
+        suite: the frozen suite.
+        freezes: the freezes of the protocol, in order.
+        market: the snapshots of the runs behind the shards, by target and time.
+        shards: the selected shards.
+    """
+
+    summary: Summary
+    suite: Suite
+    freezes: tuple[ProtocolFrozen, ...]
+    market: tuple[MarketSnapshot, ...]
+    shards: tuple[ScannedShard, ...]
+
+
+def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
+    """The report; ``paged`` are the cases that have a page, ``left_out`` counts those that have none."""
+    summary = basis.summary
+    return Document(
+        summary.plan.title,
+        summary.plan.question,
+        (
+            headline.limitations(summary),
+            headline.ground(summary, basis.freezes),
+            headline.boards(summary),
+            beside.lanes(summary),
+            headline.separated(summary),
+            beside.parts(summary),
+            beside.arms(summary),
+            beside.lane_limited(summary),
+            grounds.gold(summary),
+            beside.failures(summary),
+            beside.coverage(summary),
+            headline.power(summary),
+            beside.latency(summary),
+            beside.comparisons(summary),
+            grounds.markets(basis.market),
+            grounds.decisions(summary, basis.freezes),
+            grounds.evidence(summary, basis.freezes),
+            grounds.cases(basis.suite, paged, left_out),
+        ),
+    )
+
+
+def write_report(basis: Basis, out: Path) -> Path:
+    """Write the report's directory and put it in the place of the one before; return the page to open.
+
+    Args:
+        basis: what it is made of.
+        out: ``bakeoff/NAME`` of a site.
+
+    Raises:
+        Finding: the shards cannot be read as rows.
+    """
+    fresh = out.parent / f".{out.name}-{os.getpid()}"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    try:
+        write_files(basis, fresh)
+        pages.put_in_place(fresh, out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return out / "index.html"
+
+
+def write_files(basis: Basis, out: Path) -> None:
+    """Write every file of a report into the empty directory ``out``."""
+    found = _templates()
+    paged, left_out = _write_cases(basis, found, out)
+    whole = document(basis, paged, left_out)
+    page = found.get_template("bakeoff/document.html")
+    html = page.render(**_frame("../../"), document=whole, data="report.json", up="", up_name="", forms=FORMS)
+    _write(out / "index.html", html)
+    _write(out / "report.md", markdown.render(whole))
+    _write(out / "report.json", json.dumps(report_document(basis), ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+    export(basis.shards, out)
+
+
+def report_document(basis: Basis) -> dict[str, Any]:
+    """The report as JSON: exact numbers, and what they stand on."""
+    return {
+        "schema": SCHEMA,
+        "built_by": referee.__version__,
+        "summary": basis.summary.document(),
+        "freezes": [one.model_dump(mode="json", exclude={"kind"}) for one in basis.freezes],
+        "market": [one.model_dump(mode="json", exclude={"kind"}) for one in basis.market],
+    }
+
+
+def _write_cases(basis: Basis, found: Environment, out: Path) -> tuple[list[str], int]:
+    """Write the cases' pages; return which have one, and how many cases with rows have none."""
+    page = found.get_template("bakeoff/document.html")
+    spool = out / ".spool"
+    spool.mkdir()
+    paged: list[str] = []
+    left_out = 0
+    try:
+        for name, rows, total in attempts(basis.shards, spool):
+            case = basis.suite.by_id.get(name)
+            if case is None or len(paged) >= MOST_CASES:
+                left_out += 1
+                continue
+            html = page.render(
+                **_frame("../../../"),
+                document=case_document(case, basis.suite, rows, total),
+                data="../report.json",
+                up="../index.html",
+                up_name=basis.summary.plan.title,
+                forms=(),
+            )
+            _write(out / "cases" / f"{name}.html", html)
+            paged.append(name)
+    finally:
+        shutil.rmtree(spool, ignore_errors=True)
+    return paged, left_out
+
+
+def _frame(root: str) -> dict[str, str]:
+    return {"root": root, "policy": pages.POLICY, "here": "bakeoff"}
+
+
+def _templates() -> Environment:
+    """The site's templates, with what a plot needs: places on a scale of 0 to 1000."""
+    environment = pages.templates()
+    environment.filters |= {
+        "across": _across,
+        "between": _between,
+    }
+    return environment
+
+
+def _across(share: float, shift: float = 0) -> str:
+    return f"{share * 1000 + shift:.1f}"
+
+
+def _between(ends: tuple[float, float]) -> str:
+    return f"{(ends[1] - ends[0]) * 1000:.1f}"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8", "backslashreplace"))
