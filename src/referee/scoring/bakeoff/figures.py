@@ -175,7 +175,8 @@ class Transport:
     """What happened on the way, over all rows of the target, all arms included (§10, §11).
 
     ``graded``: attempts with a verdict. ``infra`` and ``refused`` by class. ``latency_*`` only where the lane admits a
-    latency verdict, milliseconds over graded attempts; else ``latency_why`` says why not.
+    latency verdict, milliseconds over graded attempts; else ``latency_why`` says why not. ``spent_usd`` is what was
+    paid; a cost *verdict* rests on it only where ``cost_admissible`` (own infrastructure, §13).
     """
 
     graded: int
@@ -195,6 +196,7 @@ class Transport:
     tokens_why: str | None
     spent_usd: float | None
     spent_why: str | None
+    cost_admissible: bool
     ended: tuple[str, ...]
 
 

@@ -1,0 +1,71 @@
+"""Gold trust: cases whose gold is in doubt leave the ranking until a person has looked, and never silently (§3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from referee.core.cases import Suite
+from referee.core.records import GoldReviewed
+from referee.core.tallies import CaseTally
+from referee.scoring.bakeoff.summary import GoldCase
+
+#: So many targets that fail a case in the same way put its gold in doubt.
+ALIKE = 2
+
+
+def gold_cases(
+    suite: Suite, cases: Iterable[CaseTally], reviews: Sequence[GoldReviewed], *, protocol: str
+) -> tuple[GoldCase, ...]:
+    """Every case that is suspect or was reviewed, by id.
+
+    Suspect: two or more targets gave the same normalised wrong answer in all their valid attempts. Lane-limited targets
+    count too: a lane that fails does not make an answer that did come less telling. The latest review decides; a gold
+    that a person found wrong is out of the ranking even where no two targets agreed.
+    """
+    groups = _groups(cases)
+    latest = _latest(reviews, protocol)
+    found = []
+    for case_id in sorted((groups.keys() | latest.keys()) & suite.by_id.keys()):
+        case, review = suite.by_id[case_id], latest.get(case_id)
+        alike = groups.get(case_id, ())
+        verdict: Literal["unreviewed", "stands", "wrong"] = "unreviewed"
+        if review is not None:
+            verdict = "stands" if review.stands else "wrong"
+        arm = suite.arm_of[case.arm]
+        found.append(
+            GoldCase(
+                case=case_id,
+                arm=case.arm,
+                category=case.category,
+                headline=arm.headline and arm.ranked,
+                suspect=bool(alike),
+                groups=alike,
+                review=verdict,
+                reviewed_at=review.at if review else None,
+                reviewed_by=review.by if review else None,
+                review_note=review.note if review else None,
+                ranks=arm.ranked and case.known_objection is None and verdict == "stands",
+            )
+        )
+    return tuple(found)
+
+
+def _groups(cases: Iterable[CaseTally]) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    """By case: each wrong answer that enough targets gave, with their names."""
+    answers: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for tally in cases:
+        if tally.wrong is not None and tally.valid and not tally.passes:
+            answers[tally.case][tally.wrong].append(tally.target)
+    alike = {
+        case: tuple((wrong, tuple(sorted(names))) for wrong, names in sorted(by_wrong.items()) if len(names) >= ALIKE)
+        for case, by_wrong in answers.items()
+    }
+    return {case: found for case, found in alike.items() if found}
+
+
+def _latest(reviews: Sequence[GoldReviewed], protocol: str) -> dict[str, GoldReviewed]:
+    """By case its latest review; of two at the same moment the one that finds the gold wrong."""
+    ours = [review for review in reviews if review.protocol == protocol]
+    return {review.case: review for review in sorted(ours, key=lambda r: (r.at, not r.stands, r.note, r.by))}

@@ -1,0 +1,268 @@
+"""What is said of a target beside its rates: lane, coverage, transport, caveats, and why it may not rank (§11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from referee.core.bakeoff import Protocol
+from referee.core.cases import Suite
+from referee.core.tallies import TargetTally
+from referee.scoring.bakeoff.figures import About, Coverage, Note, Tier, Transport
+
+#: At most so many identities of a list are named.
+NAMED = 50
+
+#: Below this many cases a row is viability only; from ``GATE`` on it has a gate's size (§0).
+VIABILITY_PLUS = 30
+GATE = 200
+
+#: What a suite's provenance must say, both with ``yes``, for its rows to be a gate: cases that nobody could have seen.
+GATE_NEEDS = ("private", "rotated")
+
+#: Ends of a run that stop a target as lane-limited, in words.
+STOPS = {
+    "breaker": "the circuit breaker stopped it after consecutive infrastructure errors",
+    "account": "it was stopped at once: the account, its credit or its quota refused",
+    "config": "it was stopped at once: the endpoint refused the request or the credential",
+}
+
+#: What a lane says of its backend when it says nothing.
+UNKNOWN = frozenset({"", "unknown"})
+
+
+@dataclass(frozen=True)
+class Owed:
+    """How many identities the protocol lays down for a target on the whole suite, to hold against its shards' lists."""
+
+    whole_suite: int
+    subset_of: dict[str, frozenset[str | None]]
+
+
+def owed(protocol: Protocol, suite: Suite) -> Owed:
+    """What each target owes by the protocol."""
+    subsets: dict[str, set[str | None]] = {}
+    for planned in protocol.targets:
+        subsets.setdefault(planned.target, set()).add(planned.subset)
+    return Owed(
+        whole_suite=sum(protocol.arm_repeats.get(case.arm, protocol.repeats) for case in suite.cases),
+        subset_of={name: frozenset(found) for name, found in subsets.items()},
+    )
+
+
+def about(tally: TargetTally) -> About:
+    """The target with its lane."""
+    target, surface = tally.target, tally.surface
+    return About(
+        target=target.name,
+        model=target.model,
+        lane=target.lane,
+        channel=surface.channel,
+        tool_channel=surface.tool_channel,
+        uncontrolled=surface.uncontrolled,
+        readable_as=surface.readable_as,
+        latency_admissible=surface.latency_admissible,
+        pins_sampling=surface.pins_sampling,
+        sovereignty=target.sovereignty,
+        self_host=target.self_host,
+        precision=target.precision,
+        quantisation=target.quantisation,
+        context=target.context,
+        parameters=target.parameters,
+        revision=target.revision,
+        cli=f"{target.cli.program} {target.cli.version}" if target.cli else None,
+        metered=target.metered,
+        price=target.price,
+        subset=tally.subset,
+        models_served=tuple(sorted(tally.models_served)),
+        provenances=tuple(sorted(tally.provenances)),
+        harness_versions=tuple(sorted(tally.harness_versions)),
+        runs=tuple(sorted(tally.runs)),
+    )
+
+
+def coverage(tally: TargetTally) -> Coverage:
+    """Its rows against the list that it owed."""
+    missing, unexpected = sorted(tally.missing), sorted(tally.unexpected)
+    return Coverage(
+        expected=tally.expected,
+        physical=tally.physical,
+        usable=tally.usable,
+        missing=len(missing),
+        unexpected=len(unexpected),
+        missing_named=tuple(missing[:NAMED]),
+        unexpected_named=tuple(unexpected[:NAMED]),
+        complete=tally.usable == tally.expected and not missing and not unexpected,
+    )
+
+
+def transport(tally: TargetTally, graded: int) -> Transport:
+    """What happened on the way."""
+    latency = tally.latency if tally.surface.latency_admissible else None
+    why = None
+    if not tally.surface.latency_admissible:
+        why = "the lane admits no latency verdict: only own infrastructure does"
+    elif latency is None:
+        why = "no graded attempt"
+    tokens_known = tally.input_tokens is not None and tally.output_tokens is not None
+    spent_why = "no price is known for it" if tally.target.metered else "the lane is not metered"
+    return Transport(
+        graded=graded,
+        infra=dict(sorted(tally.infra.items())),
+        infra_share=sum(tally.infra.values()) / tally.usable if tally.usable else None,
+        refused=dict(sorted(tally.refused.items())),
+        flags=dict(sorted(tally.flags.items())),
+        content_fallback=tally.flags.get("content_fallback", 0),
+        repaired=tally.flags.get("repaired", 0),
+        over_deadline=tally.over_deadline,
+        latency_n=latency.n if latency else None,
+        latency_p50_ms=latency.p50_ms if latency else None,
+        latency_p95_ms=latency.p95_ms if latency else None,
+        latency_why=why,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
+        tokens_why=None if tokens_known else "the lane reports no token counts",
+        spent_usd=tally.spent_usd,
+        spent_why=None if tally.spent_usd is not None else spent_why,
+        cost_admissible=tally.surface.latency_admissible,
+        ended=tuple(sorted(tally.ended)),
+    )
+
+
+def tier(n: int, suite: Suite) -> Tier:
+    """What a rate over n cases may be used for. More than 400 private, rotated cases are a gate as well."""
+    if n < VIABILITY_PLUS:
+        return Tier("viability", f"{n} cases: fewer than {VIABILITY_PLUS}")
+    if n < GATE:
+        return Tier("viability+", f"{n} cases: {VIABILITY_PLUS} or more, fewer than {GATE}")
+    lacking = [need for need in GATE_NEEDS if suite.provenance.get(need) != "yes"]
+    if lacking:
+        return Tier(
+            "viability+", f"{n} cases have the size of a gate, but the suite is not {' and not '.join(lacking)}"
+        )
+    return Tier("gate", f"{n} private, rotated cases: {GATE} or more")
+
+
+def reasons(tally: TargetTally, protocol: Protocol, due: Owed) -> tuple[Note, ...]:
+    """Why a target may not be ranked: every reason, none where it may."""
+    return (*_plan(tally, due), *_errors(tally, protocol), *_rows(tally, due), *_provenance(tally))
+
+
+def _plan(tally: TargetTally, due: Owed) -> list[Note]:
+    name = tally.target.name
+    registered = due.subset_of.get(name)
+    if registered is None:
+        return [Note("unregistered", f"the protocol does not name the target {name}")]
+    if tally.subset not in registered:
+        ran = f"the subset {tally.subset}" if tally.subset else "the whole suite"
+        return [Note("unregistered-subset", f"it ran {ran}, which the protocol does not lay down for it")]
+    return []
+
+
+def _errors(tally: TargetTally, protocol: Protocol) -> list[Note]:
+    notes = []
+    failed = sum(tally.infra.values())
+    if tally.usable and failed / tally.usable > protocol.guards.infra_share:
+        worst = ", ".join(f"{name} x {count}" for name, count in sorted(tally.infra.items()))
+        limit = f"{protocol.guards.infra_share:.0%}"
+        notes.append(
+            Note("infra", f"{failed} of {tally.usable} attempts failed by infrastructure, more than {limit}: {worst}")
+        )
+    if tally.stopped in STOPS:
+        notes.append(Note(tally.stopped, STOPS[tally.stopped]))
+    return notes
+
+
+def _rows(tally: TargetTally, due: Owed) -> list[Note]:
+    notes = []
+    if tally.usable == 0:
+        notes.append(Note("no-rows", "it has no row"))
+    elif tally.missing or tally.usable < tally.expected:
+        short = max(len(tally.missing), tally.expected - tally.usable)
+        notes.append(Note("missing", f"{short} of {tally.expected} expected rows are missing"))
+    if tally.unexpected or tally.usable > tally.expected:
+        over = max(len(tally.unexpected), tally.usable - tally.expected)
+        notes.append(Note("unexpected", f"{over} rows are none of the {tally.expected} that were expected"))
+    if tally.subset is None and tally.target.name in due.subset_of and tally.expected != due.whole_suite:
+        sentence = f"its list names {tally.expected} identities where the protocol lays down {due.whole_suite}"
+        notes.append(Note("other-list", sentence))
+    return notes
+
+
+def _provenance(tally: TargetTally) -> list[Note]:
+    notes = []
+    mixed = {
+        "protocols": tally.protocols,
+        "suites": tally.suites,
+        "target files": tally.targets,
+        "lanes": tally.surfaces,
+        "served models": tally.models_served,
+        "provenances": tally.provenances,
+    }
+    for what, found in mixed.items():
+        if len(set(found)) > 1:
+            notes.append(Note("mixed-provenance", f"its rows come from {len(set(found))} different {what}"))
+    if UNKNOWN & set(tally.provenances):
+        notes.append(Note("unknown-provenance", "some of its rows do not say where they come from"))
+    return notes
+
+
+def caveats(tally: TargetTally) -> tuple[Note, ...]:
+    """What may not be left out when the target's row is quoted."""
+    said: list[tuple[bool, str, str]] = [
+        (
+            tally.subset is not None,
+            "subset",
+            f"it ran the registered subset {tally.subset}, not the whole suite: no comparison with full rows",
+        ),
+        (
+            not tally.surface.pins_sampling,
+            "sampling-not-pinned",
+            "temperature and seed cannot be set on this lane: its answers vary at fixed input",
+        ),
+        (
+            tally.surface.tool_channel == "inlined",
+            "inlined-tools",
+            "tool schemas were inlined in the prompt and an envelope read back: not comparable with native tool calls",
+        ),
+        (
+            tally.over_deadline > 0,
+            "over-deadline",
+            f"{tally.over_deadline} attempts took longer than the deadline; they are kept as they were recorded",
+        ),
+        (
+            len(tally.runs) > 1,
+            "several-runs",
+            f"its rows come from {len(tally.runs)} runs; of each slot the oldest row counts",
+        ),
+        (
+            len(tally.harness_versions) > 1,
+            "several-harness-versions",
+            f"its rows were made with {len(tally.harness_versions)} versions of the harness",
+        ),
+        (
+            not tally.models_served and tally.usable > 0,
+            "served-model-unsaid",
+            "no answer said which model it came from",
+        ),
+        (
+            bool(tally.models_served) and tally.target.model not in tally.models_served,
+            "served-under-another-name",
+            f"asked for {tally.target.model}, served as {', '.join(sorted(tally.models_served))}",
+        ),
+        (
+            tally.flags.get("content_fallback", 0) > 0,
+            "content-fallback",
+            f"{tally.flags.get('content_fallback', 0)} answers held a call only as text: a defect of serving, no call",
+        ),
+        (
+            tally.flags.get("suspect_model_output", 0) > 0,
+            "suspect-model-output",
+            f"{tally.flags.get('suspect_model_output', 0)} errors of the server may have been caused by the model's output",
+        ),
+        (
+            bool(tally.refused),
+            "refused",
+            f"{sum(tally.refused.values())} attempts did not fit the endpoint (too long or moderated) and are excluded",
+        ),
+    ]
+    return tuple(Note(code, sentence) for holds, code, sentence in said if holds)

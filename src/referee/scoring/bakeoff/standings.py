@@ -1,0 +1,300 @@
+"""Boards: who is ranked, in which tie cluster, in which order, and which pairs a paired test separates (§3, §12)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import get_args
+
+import numpy as np
+
+from referee.core.bakeoff import Protocol, Sovereignty, seed_of
+from referee.core.cases import Arm, Suite
+from referee.core.tallies import TargetTally
+from referee.scoring.bakeoff import lanes
+from referee.scoring.bakeoff.figures import Figures, Interval, Note, Rate
+from referee.scoring.bakeoff.grid import Drawing, Grid, Mask
+from referee.scoring.bakeoff.paired import compare, holm
+from referee.scoring.bakeoff.statistics import ALPHA, POWER, REFERENCE_VARIANCE, detectable, questions_needed
+from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Board, BoardPair, Cluster, GoldCase, Power, Standing
+
+#: Order of presentation within a tie cluster (§3, §5): classes as the methodology lists them, what is no model last.
+SOVEREIGNTY_ORDER: tuple[str, ...] = get_args(Sovereignty)
+SELF_HOST_ORDER = ("feasible", "costly", "not-feasible")
+
+#: The difference for which every board says how many questions it would take.
+THREE_POINTS = 0.03
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What all tables are made from. ``limited`` holds, by target, why it may not be ranked; empty: it may."""
+
+    protocol: Protocol
+    suite: Suite
+    grid: Grid
+    tallies: Mapping[str, TargetTally]
+    limited: Mapping[str, tuple[Note, ...]]
+    gold: tuple[GoldCase, ...]
+    flagged: Mask
+    out: Mask
+
+    @property
+    def headline(self) -> Mask:
+        """The cases of the headline: headline arms that rank, without what the linter objects to."""
+        return self._any_arm([arm for arm in self.suite.arms if arm.headline and arm.ranked]) & ~self.grid.objected
+
+    def cases_of(self, arm: Arm) -> Mask:
+        """The cases of an arm that count on its table: all where it is not ranked."""
+        cases = self.grid.arms[arm.name]
+        return cases & ~self.grid.objected if arm.ranked else cases
+
+    def rankable(self, subset: str | None) -> list[str]:
+        """The targets that may be ranked and ran this part of the suite, by name."""
+        return [
+            name for name, tally in sorted(self.tallies.items()) if tally.subset == subset and not self.limited[name]
+        ]
+
+    def subsets(self) -> list[str | None]:
+        """What was run: the whole suite first, then subsets by name."""
+        found = {tally.subset for tally in self.tallies.values()}
+        return sorted(found, key=lambda subset: (subset is not None, subset or ""))
+
+    def figures(self, name: str, mask: Mask, *, arm: str | None = None) -> Figures:
+        """The figures of one target on a set of cases; ``arm`` names the arm whose repeats were planned."""
+        row = self.grid.row(name)
+        bootstrap = self.protocol.bootstrap
+        return self.grid.figures(
+            row,
+            mask,
+            repeats=self._repeats(name, arm, mask),
+            drawing=Drawing(bootstrap.iterations, seed_of(bootstrap.seed, name)),
+        )
+
+    def both_rates(self, name: str, mask: Mask) -> tuple[Rate | None, Rate | None]:
+        """The rates with and without the gold-suspect cases of a set; None where the set holds none."""
+        if not (mask & self.flagged).any():
+            return None, None
+        row = self.grid.row(name)
+        return self.grid.rate(row, mask), self.grid.rate(row, mask & ~self.flagged)
+
+    def _repeats(self, name: str, arm: str | None, mask: Mask) -> int:
+        if self.tallies[name].subset is None:
+            return self.protocol.arm_repeats.get(arm, self.protocol.repeats) if arm else self.protocol.repeats
+        row = self.grid.row(name)  # a subset has repeats of its own: as many as its cases have attempts
+        attempts = self.grid.valid[row, mask] + self.grid.infra[row, mask] + self.grid.refused[row, mask]
+        return max(1, int(attempts.max(initial=0)))
+
+    def _any_arm(self, arms: Sequence[Arm]) -> Mask:
+        chosen = np.zeros(len(self.grid.cases), dtype=bool)
+        for arm in arms:
+            chosen |= self.grid.arms[arm.name]
+        return chosen
+
+
+# --- clusters and order ----------------------------------------------------------------------------------------------
+
+
+def clusters(intervals: Mapping[str, Interval]) -> list[list[str]]:
+    """Tie clusters, best first: the connected components of overlapping intervals; touching counts (§3)."""
+    found: list[list[str]] = []
+    reach = -math.inf
+    for name in sorted(intervals, key=lambda name: (intervals[name].low, intervals[name].high, name)):
+        if intervals[name].low > reach:
+            found.append([])
+        found[-1].append(name)
+        reach = max(reach, intervals[name].high)
+    return found[::-1]
+
+
+def presentation(tally: TargetTally) -> tuple[int, int, float, float, str]:
+    """The key of the order within a cluster: no verdict. Sovereignty, self-hosting, cost, latency where admissible."""
+    target = tally.target
+    cost = 0.0
+    if target.metered:
+        cost = math.inf if tally.spent_usd is None or not tally.usable else tally.spent_usd / tally.usable
+    admissible = tally.latency if tally.surface.latency_admissible else None
+    return (
+        SOVEREIGNTY_ORDER.index(target.sovereignty),
+        SELF_HOST_ORDER.index(target.self_host),
+        cost,
+        admissible.p50_ms if admissible else math.inf,
+        target.name,
+    )
+
+
+def _ordered(measured: Measured, rates: Mapping[str, Rate]) -> tuple[tuple[Cluster, ...], list[tuple[str, int]]]:
+    """The clusters, and every target with the number of its cluster in the order of presentation."""
+    intervals = {name: rate.wilson for name, rate in rates.items() if rate.wilson is not None}
+    made, order = [], []
+    for number, members in enumerate(clusters(intervals), start=1):
+        names = sorted(members, key=lambda name: presentation(measured.tallies[name]))
+        low, high = min(intervals[name].low for name in names), max(intervals[name].high for name in names)
+        made.append(Cluster(number, tuple(names), low, high))
+        order += [(name, number) for name in names]
+    return tuple(made), order
+
+
+# --- boards ----------------------------------------------------------------------------------------------------------
+
+
+def board(measured: Measured, subset: str | None) -> Board:
+    """The headline board of the whole suite (None) or of one registered subset; the two are never mixed (§8)."""
+    everything = measured.headline
+    ranking = everything & ~measured.out
+    figures = {name: measured.figures(name, ranking) for name in measured.rankable(subset)}
+    made, order = _ordered(measured, {name: found.rate for name, found in figures.items()})
+    rows = []
+    for place, (name, cluster) in enumerate(order, start=1):
+        tally = measured.tallies[name]
+        with_flagged, without = measured.both_rates(name, everything)
+        rows.append(
+            Standing(
+                about=lanes.about(tally),
+                place=place,
+                cluster=cluster,
+                tier=lanes.tier(figures[name].rate.n, measured.suite),
+                figures=figures[name],
+                with_flagged=with_flagged,
+                without_flagged=without,
+                coverage=lanes.coverage(tally),
+                transport=lanes.transport(tally, int(measured.grid.valid[measured.grid.row(name)].sum())),
+                caveats=lanes.caveats(tally),
+            )
+        )
+    pairs = _pairs(measured, [(name, cluster) for name, cluster in order], ranking)
+    seen = [measured.grid.row(name) for name, _ in order]
+    return Board(
+        subset=subset,
+        arms=tuple(arm.name for arm in measured.suite.arms if arm.headline and arm.ranked),
+        cases=int((measured.grid.has_row[seen].any(axis=0) & ranking).sum()) if seen else 0,
+        clusters=made,
+        rows=tuple(rows),
+        pairs=pairs,
+        power=_power(rows, pairs),
+        caveats=_board_caveats(measured, rows, everything),
+    )
+
+
+def _pairs(measured: Measured, order: Sequence[tuple[str, int]], mask: Mask) -> tuple[BoardPair, ...]:
+    """All pairs of a board, in its order, with Holm's correction over all of them."""
+    grid = measured.grid
+    rows = [grid.row(name) for name, _ in order]
+    units, valid = grid.units[rows][:, mask], grid.valid[rows][:, mask] > 0
+    complete = valid.all(axis=1)
+    tests = []
+    for i, j in combinations(range(len(order)), 2):
+        if complete[i] and complete[j]:
+            tests.append((i, j, compare(units[i], units[j])))
+        else:
+            shared = valid[i] & valid[j]
+            tests.append((i, j, compare(units[i, shared], units[j, shared])))
+    corrected = holm([test.p for _, _, test in tests])
+    return tuple(
+        BoardPair(
+            a=order[i][0],
+            b=order[j][0],
+            same_cluster=order[i][1] == order[j][1],
+            n=test.n,
+            nonzero=test.nonzero,
+            difference=test.difference,
+            variance=test.variance,
+            p=test.p,
+            p_holm=adjusted,
+            separated=adjusted is not None and adjusted <= ALPHA,
+        )
+        for (i, j, test), adjusted in zip(tests, corrected, strict=True)
+    )
+
+
+def _power(rows: Sequence[Standing], pairs: Sequence[BoardPair]) -> Power | None:
+    """What the board can detect; None where nobody is ranked."""
+    if not rows:
+        return None
+    counts = [row.figures.rate.n for row in rows]
+    least, most = min(counts), max(counts)
+    variances = [pair.variance for pair in pairs if pair.variance is not None]
+    variance = math.fsum(variances) / len(variances) if variances else None
+    why = None if variances else "no pair of ranked targets shares two cases or more"
+    return Power(
+        alpha=ALPHA,
+        power=POWER,
+        n_smallest=least,
+        n_largest=most,
+        reference_variance=REFERENCE_VARIANCE,
+        reference_mde_at_smallest=detectable(least),
+        reference_mde_at_largest=detectable(most),
+        reference_n_for_three_points=questions_needed(THREE_POINTS),
+        observed_pairs=len(variances),
+        observed_variance=variance,
+        observed_mde_at_smallest=None if variance is None else detectable(least, variance=variance),
+        observed_mde_at_largest=None if variance is None else detectable(most, variance=variance),
+        observed_why=why,
+    )
+
+
+def _board_caveats(measured: Measured, rows: Sequence[Standing], cases: Mask) -> tuple[Note, ...]:
+    notes = []
+    if len({row.about.tool_channel for row in rows}) > 1:
+        notes.append(
+            Note("mixed-tool-channels", "native tool calls and inlined schemas stand side by side: compare with care")
+        )
+    waiting = [g.case for g in measured.gold if g.review == "unreviewed" and cases[measured.grid.mask([g.case])].any()]
+    if waiting:
+        sentence = (
+            f"{len(waiting)} gold-suspect cases wait for a review and are out of the ranking; both rates are shown"
+        )
+        notes.append(Note("gold-suspect", sentence))
+    if rows and len({row.figures.rate.n for row in rows}) > 1:
+        notes.append(Note("unequal-n", "not every row rests on the same number of cases: some lost cases to the lane"))
+    return tuple(notes)
+
+
+# --- arms apart from the headline ------------------------------------------------------------------------------------
+
+
+def arm_tables(measured: Measured) -> tuple[ArmTable, ...]:
+    """Every arm that is no part of the headline, in the suite's order, apart for the whole suite and each subset."""
+    apart = [arm for arm in measured.suite.arms if not (arm.headline and arm.ranked)]
+    tables = [_arm_table(measured, arm, subset) for arm in apart for subset in measured.subsets()]
+    return tuple(table for table in tables if table.rows or table.not_shown)
+
+
+def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
+    grid, cases = measured.grid, measured.cases_of(arm)
+    counted = cases & ~measured.out if arm.ranked else cases
+    ran = [name for name, tally in sorted(measured.tallies.items()) if tally.subset == subset]
+    ran = [name for name in ran if (grid.has_row[grid.row(name)] & cases).any()]
+    shown = [name for name in ran if not measured.limited[name]]
+    figures = {name: measured.figures(name, counted, arm=arm.name) for name in shown}
+    made, order = _ordered(measured, {name: found.rate for name, found in figures.items()}) if arm.ranked else ((), [])
+    placed = {name: (place, cluster) for place, (name, cluster) in enumerate(order, start=1)}
+    # Who has no rate, or no place on an arm that is not ranked, stands below by name.
+    listed = [name for name, _ in order] + [name for name in shown if name not in placed]
+    rows = []
+    for name in listed:
+        with_flagged, without = measured.both_rates(name, cases) if arm.ranked else (None, None)
+        place, cluster = placed.get(name, (None, None))
+        rows.append(
+            ArmRow(
+                about=lanes.about(measured.tallies[name]),
+                place=place,
+                cluster=cluster,
+                tier=lanes.tier(figures[name].rate.n, measured.suite),
+                figures=figures[name],
+                with_flagged=with_flagged,
+                without_flagged=without,
+            )
+        )
+    return ArmTable(
+        arm=arm.name,
+        about_arm=arm.about,
+        ranked=arm.ranked,
+        subset=subset,
+        cases=int(counted.sum()),
+        clusters=made,
+        rows=tuple(rows),
+        not_shown=tuple(name for name in ran if measured.limited[name]),
+    )
