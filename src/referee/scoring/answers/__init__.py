@@ -1,1 +1,16 @@
-"""Reading what a model server says: shapes, arguments, and whose fault a signal is. Pure."""
+"""Reading what a model server says: shapes, arguments, and whose fault a signal is. Pure.
+
+``read`` takes whatever came back and never raises. What the grader has to know of a reading:
+
+- ``fault`` of any blame but ``MODEL``: the attempt is excluded, whatever else stands there.
+- ``fault`` with ``Blame.MODEL`` (``refusal``, ``content_filter``, ``malformed_function_call``, ``reasoning_only``,
+  ``output_limit``): failed, on a case to abstain from too. The provider's refusal channel says that the answer was
+  withheld, not that no tool fits. A refusal in ordinary words is text like any other.
+- ``broken``: a format failure: failed, never an abstention.
+- flag ``content_fallback``: the text of a native lane shows a call where calls are not found. It is no call; but it
+  is no clean no-call either.
+"""
+
+from referee.scoring.answers.reading import read, read_message
+
+__all__ = ["read", "read_message"]
