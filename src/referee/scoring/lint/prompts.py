@@ -33,7 +33,7 @@ _AT_MOST_ONE = re.compile(
     rf"|\b{_EIN} {_WERKZEUG} (?:pro|je) (?:antwort|nachricht|bitte|anfrage|runde)\b"
 )
 _MUST_CALL = re.compile(
-    rf"\b(?:always|must) (?:call|use|invoke|make|emit) (?:an?|some|the|(?:at least |exactly )?one)\b.{{0,40}}\b{_TOOL}\b"
+    rf"\b(?:always|must) (?:call|use|make|emit) (?:an?|some|the|(?:at least |exactly )?one)\b.{{0,40}}\b{_TOOL}\b"
     rf"|\b(?:call|use|invoke) (?:a|one|at least one) {_TOOL} (?:for|in|with) (?:each|every|any|all)\b"
     rf"|\bfor (?:each|every) \w+,? (?:you )?(?:must )?(?:call|use|invoke) (?:a|one|at least one|exactly one) {_TOOL}\b"
     r"|\bnever (?:answer|reply|respond) (?:in|with) (?:plain )?(?:text|words)\b"
