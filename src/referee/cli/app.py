@@ -26,6 +26,7 @@ GROUPS = {
     "site": "site",
     "config": "config",
     "report": "report",
+    "bakeoff": "bakeoff",
 }
 COMMANDS = {
     "show": "show",

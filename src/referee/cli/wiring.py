@@ -46,6 +46,11 @@ def open_stores(workspace: Path | None) -> Stores:
     return Stores(opened, RecordFiles(opened.records), LocalEvidence(opened.evidence))
 
 
+def open_bakeoff(stores: Stores) -> RecordFiles:
+    """The workspace's records of bake-offs: freezes, decisions, reviews, markets."""
+    return RecordFiles(stores.workspace.records, kind="bakeoff")
+
+
 def make_workspace(stores: Stores) -> None:
     """Create the workspace's directory, with a first configuration, where it is not there yet."""
     root = stores.workspace.root

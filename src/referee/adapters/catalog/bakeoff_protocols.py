@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
-from referee.adapters.catalog.targets import load_target
+from referee.adapters.catalog.targets import BUNDLED as BUNDLED_TARGETS
+from referee.adapters.catalog.targets import load_target, read_target
 from referee.adapters.catalog.workspace import one_sentence
 from referee.core.bakeoff import Protocol, Subset, Target
 from referee.core.canonical import digest_of, digest_of_bytes
@@ -29,12 +30,6 @@ from referee.errors import ConfigError, NothingMatched
 PROTOCOL = "protocol.toml"
 CASES = "cases.json"
 SUBSETS = "subsets.toml"
-
-BUNDLED_TARGETS = Path(__file__).parents[2] / "bundled" / "targets"
-
-#: A registered subset has every category of the headline, none more than this many times as often as another
-#: (§8 wants subsets balanced over categories; the figure is our reading).
-MOST_UNEQUAL = 2
 
 _Model = TypeVar("_Model", bound=Fact)
 
@@ -79,12 +74,29 @@ def load_protocol(directory: Path) -> LoadedProtocol:
     files = {name: _read(directory, name) for name in (PROTOCOL, CASES)}
     if (directory / SUBSETS).exists() or (directory / SUBSETS).is_symlink():
         files[SUBSETS] = _read(directory, SUBSETS)
-    protocol = _toml(Protocol, files[PROTOCOL], PROTOCOL)
-    if protocol.name != directory.name:
+    own = directory.parent.parent / "targets"
+    for planned in _toml(Protocol, files[PROTOCOL], PROTOCOL).targets:
+        load_target(planned.target, own)  # says what is wrong with it by the file's whole name
+        files[_target_file(planned.target)] = _target_bytes(planned.target, own)
+    loaded = parse_protocol(files)
+    if loaded.protocol.name != directory.name:
         raise ConfigError(
-            f"{PROTOCOL} names the protocol {protocol.name}, its directory is {directory.name}",
+            f"{PROTOCOL} names the protocol {loaded.protocol.name}, its directory is {directory.name}",
             todo="give both the same name",
         )
+    return loaded
+
+
+def parse_protocol(files: dict[str, bytes]) -> LoadedProtocol:
+    """A protocol from the bytes of its files, as they stand in a directory or as a freeze kept them.
+
+    Raises:
+        ConfigError: a file is missing or broken, or names something that is not there.
+    """
+    missing = next((name for name in (PROTOCOL, CASES) if name not in files), None)
+    if missing is not None:
+        raise ConfigError(f"the protocol has no {missing}", todo="restore it, or init the protocol anew")
+    protocol = _toml(Protocol, files[PROTOCOL], PROTOCOL)
     suite = parse_suite(files[CASES], CASES)
     if suite.name != protocol.suite:
         raise ConfigError(f"{PROTOCOL} plans the suite {protocol.suite}, {CASES} holds the suite {suite.name}")
@@ -92,9 +104,10 @@ def load_protocol(directory: Path) -> LoadedProtocol:
     _check_names(protocol, suite, subsets)
     targets: dict[str, Target] = {}
     for planned in protocol.targets:
-        own = directory.parent.parent / "targets"
-        targets[planned.target] = load_target(planned.target, own)
-        files[f"targets/{planned.target}.toml"] = _target_bytes(planned.target, own)
+        name = _target_file(planned.target)
+        if name not in files:
+            raise ConfigError(f"the protocol has no {name}")
+        targets[planned.target] = read_target(planned.target, name, files[name])
     return LoadedProtocol(protocol, suite, subsets, targets, files, digest_of_files(files))
 
 
@@ -115,6 +128,10 @@ def _read(directory: Path, name: str) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ConfigError(f"{name} of the protocol {directory.name} is no regular file")
         return file.read()
+
+
+def _target_file(name: str) -> str:
+    return f"targets/{name}.toml"
 
 
 def _target_bytes(name: str, own: Path) -> bytes:
@@ -143,23 +160,7 @@ def _subsets(data: bytes, suite: Suite) -> dict[str, Subset]:
         for case in subset.cases:
             if case not in suite.by_id:
                 raise ConfigError(f"{where} names the case {case}, which {CASES} does not have")
-        _check_balance(subset, suite, where)
     return {subset.name: subset for subset in given}
-
-
-def _check_balance(subset: Subset, suite: Suite, where: str) -> None:
-    headline = {arm.name for arm in suite.arms if arm.headline and arm.ranked}
-    wanted = {case.category for case in suite.cases if case.arm in headline}
-    counts = Counter(suite.by_id[case].category for case in subset.cases if suite.by_id[case].arm in headline)
-    missing = sorted(wanted - set(counts))
-    if missing:
-        raise ConfigError(f"{where} has no case of {missing[0]}: a subset is balanced over categories")
-    if counts and max(counts.values()) > MOST_UNEQUAL * min(counts.values()):
-        (most, many), (least, few) = counts.most_common()[0], counts.most_common()[-1]
-        raise ConfigError(
-            f"{where} has {many} cases of {most} and {few} of {least}: a subset is balanced over categories",
-            todo=f"let no category have more than {MOST_UNEQUAL} times as many cases as another",
-        )
 
 
 def _check_names(protocol: Protocol, suite: Suite, subsets: dict[str, Subset]) -> None:

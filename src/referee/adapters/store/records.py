@@ -25,7 +25,7 @@ from referee.adapters.store.durable import sync_directory
 from referee.core.canonical import canonical_bytes
 from referee.core.chain import Link, forge, genesis, read_chain
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, BakeoffRecord, Record
-from referee.errors import CouldNotVerify, Finding
+from referee.errors import CouldNotVerify, Finding, InternalError
 
 Kind = TypeVar("Kind")
 
@@ -80,7 +80,10 @@ class RecordFiles:
             CouldNotVerify: the line could not be written and synced. From then on this writer refuses: what it
                 left may be a torn line, and nothing may follow one.
             UsageError: the record has no canonical form (a NaN); nothing was written.
+            InternalError: the record is of the other kind; nothing was written.
         """
+        if isinstance(record, Record) != (self._kind == "attempts"):
+            raise InternalError(f"a record of the kind {record.kind} does not belong into a file of {self._kind}")
         body = record.model_dump(mode="json")
         canonical_bytes(body)
         with self._mutex:

@@ -59,7 +59,7 @@ def attempts(shards: Sequence[ScannedShard], spool: Path) -> Iterator[tuple[str,
     Raises:
         Finding: the shards cannot be read as rows.
     """
-    slot = "PARTITION BY target, case_id, k_idx ORDER BY started_at, shard, seq"
+    slot = "PARTITION BY target, case_id, k_idx ORDER BY epoch_us(started_at::timestamptz), shard, seq"
     listed = "PARTITION BY case_id ORDER BY coalesce(passed, true), target, k_idx, started_at, shard, seq"
     names = ", ".join(name for name, _, _ in _COLUMNS)
     with open_rows(shards, _COLUMNS, spool) as database:

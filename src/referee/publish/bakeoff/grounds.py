@@ -8,7 +8,7 @@ from referee.core.cases import Suite
 from referee.core.records import MarketSnapshot, ProtocolFrozen
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Facts, Items, Para, Section, cells, table
-from referee.publish.words import moment
+from referee.publish.words import count, moment
 from referee.scoring.bakeoff.summary import GoldCase, Summary
 
 
@@ -49,7 +49,7 @@ def decisions(summary: Summary, freezes: Sequence[ProtocolFrozen]) -> Section:
     """The decision log, and every freeze (§1)."""
     amends = f"{summary.amending} of which amend the protocol"
     late = f"; {summary.logged_late} logged late" if summary.logged_late else ""
-    blocks: list[Block] = [Para(f"{len(summary.decisions)} decisions, {amends}{late}.")]
+    blocks: list[Block] = [Para(f"{count(len(summary.decisions), 'decision')}, {amends}{late}.")]
     if summary.decisions:
         rows = [
             cells(

@@ -10,14 +10,14 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, digest_of_files
+from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, digest_of_files, parse_protocol
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.benchmarks.bakeoff.asking import prompt_digest
 from referee.core.records import BakeoffRecord, DecisionLogged, ProtocolFrozen
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.runner.bakeoff.changes import Change, changes
-from referee.scoring.lint import lint
+from referee.scoring.lint import lint, lint_subset
 
 #: The harness's own part of the method, as a file beside the protocol's.
 HARNESS = "harness.json"
@@ -108,18 +108,29 @@ def changes_since(frozen: ProtocolFrozen, evidence: LocalEvidence, loaded: Loade
 
 
 def refuse_objections(loaded: LoadedProtocol) -> None:
-    """Raise where the linter objects to a case whose objection is not known and written beside it.
+    """Raise where the linter objects to the suite or a registered subset; what a case declares itself may stand.
 
     Raises:
         Finding: the first objection, and how many more there are.
     """
-    found = [one for one in lint(loaded.suite) if loaded.suite.by_id[one.case].known_objection is None]
+    found = [one for one in lint(loaded.suite) if not one.known]
+    for subset in loaded.subsets.values():
+        found += lint_subset(subset, loaded.suite)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise Finding(
-            f"the case {found[0].case} is refused by the linter, {found[0].rule}: {found[0].sentence}{more}",
-            todo="correct the case, or say in its `known_objection` why it stands here all the same, unranked",
+            f"the linter refuses {found[0].case}, {found[0].rule}: {found[0].sentence}{more}",
+            todo="correct it; a case that is to stand all the same says why in `known_objection`, and is unranked",
         )
+
+
+def frozen_protocol(frozen: ProtocolFrozen, evidence: LocalEvidence) -> LoadedProtocol:
+    """The protocol as it was frozen, from the bytes that were kept: what a report is made with.
+
+    Raises:
+        Finding: a frozen file is not in the store of evidence, or its bytes changed.
+    """
+    return parse_protocol({ref.name: evidence.read(ref.digest) for ref in frozen.files if ref.name != HARNESS})
 
 
 def _check_decision(
