@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,8 +20,9 @@ from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
+from referee.core.bakeoff import Target
 from referee.errors import CouldNotVerify, EngineUnavailable, UsageError
-from referee.protocols import Agent, Sandbox, Source
+from referee.protocols import Agent, Lane, Sandbox, Source
 from referee.runner.attempt import Bench
 from referee.runner.plan import Rules
 
@@ -204,3 +206,28 @@ def make_source(subject: Subject, workspace: Workspace) -> Source:
     if subject.kind == "package":
         return PackageSource(workspace.cache)
     return RepositorySource(workspace.cache)
+
+
+def make_lane(target: Target, *, spool: Path, environ: Mapping[str, str], ca_bundle: Path | None = None) -> Lane:
+    """The way to a target. Its credential is read here, once, by name; nothing is sent yet.
+
+    Args:
+        target: what is asked.
+        spool: where an agent CLI gets its empty homes.
+        environ: where the credential, and what a CLI may inherit, are read by name.
+        ca_bundle: whom to trust instead of the system's authorities.
+
+    Raises:
+        UsageError: the credential is missing, or the target's settings cannot be used.
+    """
+    if target.lane == "cli":
+        from referee.adapters.lanes.cli.lane import CliLane  # noqa: PLC0415 — only a bake-off needs lanes
+
+        return CliLane(target, spool=spool, environ=environ)
+    from referee.adapters.lanes.make import make_http_lane  # noqa: PLC0415 — aiohttp is slow to import
+
+    if target.lane != "keyword-baseline":
+        return make_http_lane(target, environ, ca_bundle=ca_bundle)
+    from referee.adapters.keyword_baseline.server import start_embedded  # noqa: PLC0415 — aiohttp is slow to import
+
+    return make_http_lane(target, environ, starter=start_embedded)
