@@ -257,7 +257,7 @@ def caveats(tally: TargetTally) -> tuple[Note, ...]:
         (
             tally.flags.get("suspect_model_output", 0) > 0,
             "suspect-model-output",
-            f"{tally.flags.get('suspect_model_output', 0)} errors of the server may have been caused by the model's output",
+            f"{tally.flags.get('suspect_model_output', 0)} server errors may have been caused by the model's output",
         ),
         (
             bool(tally.refused),

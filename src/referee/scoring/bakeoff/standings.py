@@ -169,7 +169,7 @@ def board(measured: Measured, subset: str | None) -> Board:
     return Board(
         subset=subset,
         arms=tuple(arm.name for arm in measured.suite.arms if arm.headline and arm.ranked),
-        cases=int((measured.grid.has_row[seen].any(axis=0) & ranking).sum()) if seen else 0,
+        cases=int((np.asarray(measured.grid.has_row)[seen].any(axis=0) & ranking).sum()),
         clusters=made,
         rows=tuple(rows),
         pairs=pairs,
@@ -183,7 +183,7 @@ def _pairs(measured: Measured, order: Sequence[tuple[str, int]], mask: Mask) -> 
     grid = measured.grid
     rows = [grid.row(name) for name, _ in order]
     units, valid = grid.units[rows][:, mask], grid.valid[rows][:, mask] > 0
-    complete = valid.all(axis=1)
+    complete = np.logical_and.reduce(valid, axis=1).tolist()
     tests = []
     for i, j in combinations(range(len(order)), 2):
         if complete[i] and complete[j]:

@@ -315,7 +315,7 @@ class Totals:
     """The report's header (§11): physical rows, of these unique usable ones, and these by arm.
 
     ``superseded``: physical rows of a slot that an older row fills. ``unknown``: usable rows of cases that the suite
-    does not hold.
+    does not hold. Tokens and spend are sums over the ``*_known_of`` targets that say them; None: none does.
     """
 
     physical_rows: int
@@ -331,7 +331,9 @@ class Totals:
     by_arm: tuple[ArmCount, ...]
     input_tokens: int | None
     output_tokens: int | None
+    tokens_known_of: int
     spent_usd: float | None
+    spent_known_of: int
 
 
 @dataclass(frozen=True)
