@@ -1,4 +1,4 @@
-"""``referee conformance``: vector files against this installation's scorer."""
+"""``referee conformance``: vector files against this installation's scorers, graders and statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from referee.scoring.conformance import Difference, conform
 SCHEMA = "referee.conformance/1"
 
 #: The vectors that ship with the package.
-BUNDLED = ("bringup.json",)
+BUNDLED = ("bringup.json", "bakeoff-grading.json", "grading2.json", "bakeoff-statistics.json")
 
 #: A vector file larger than this is not read, bytes.
 MAX_BYTES = 64 * 1024**2
@@ -109,6 +109,7 @@ def _difference(one: Difference) -> dict[str, Any]:
         "field": one.field,
         "expected": one.expected,
         "got": one.got,
+        "note": one.note,
         "sentence": one.sentence,
     }
 

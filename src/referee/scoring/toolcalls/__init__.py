@@ -11,7 +11,7 @@ from referee.scoring.toolcalls.grader import Grader
 __all__ = ["Grader", "grade_calls", "judge"]
 
 #: Graders of the cases last seen: a case is graded once for each repeat and target.
-_MOST_KEPT = 2048
+_MOST_KEPT = 4096
 _kept: dict[tuple[int, int, Grading], tuple[Case, Sequence[Tool], Grader]] = {}
 
 

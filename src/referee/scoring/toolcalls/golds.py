@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
 
 from referee.core.cases import Grading, Policy
 from referee.scoring.toolcalls import words
 from referee.scoring.toolcalls.matching import pair
-from referee.scoring.toolcalls.schemas import Place
+from referee.scoring.toolcalls.schemas import NONE_NAMED, Place
 from referee.scoring.toolcalls.values import ambiguous, contains, json_text, normal, number, same_number
 
 #: A gold of at most so many characters compares strictly in the second generation.
@@ -59,7 +59,7 @@ class Gold(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Null:
     def match(self, value: Any, notes: set[str]) -> bool:  # noqa: ARG002 — the seam's
         return value is None
@@ -71,7 +71,7 @@ class _Null:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Boolean:
     gold: bool
 
@@ -85,7 +85,7 @@ class _Boolean:
         return self.gold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Number:
     gold: int | float
     in_text: bool
@@ -113,7 +113,7 @@ class _Number:
         return self.gold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _String:
     """``how``: ``equal`` to the gold, ``within`` either in the other, or so on token boundaries (``tokens``)."""
 
@@ -145,12 +145,15 @@ class _String:
         return self.gold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _AnyOf:
-    golds: tuple[Gold, ...]
+    golds: Sequence[Gold]
 
     def match(self, value: Any, notes: set[str]) -> bool:
-        return any(gold.match(value, notes) for gold in self.golds)
+        for gold in self.golds:  # noqa: SIM110 — a generator costs more than what it would save
+            if gold.match(value, notes):
+                return True
+        return False
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
         if self.match(value, notes):
@@ -165,13 +168,13 @@ class _AnyOf:
         return self.golds[0].wants() if len(self.golds) == 1 else {"anyOf": [gold.wants() for gold in self.golds]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Array:
-    golds: tuple[Gold, ...]
+    golds: Sequence[Gold]
     as_set: bool
 
     def match(self, value: Any, notes: set[str]) -> bool:
-        if type(value) is not list or len(value) != len(self.golds):
+        if not isinstance(value, list) or len(value) != len(self.golds):
             return False
         if all(gold.match(one, notes) for gold, one in zip(self.golds, value, strict=True)):
             return True
@@ -184,7 +187,7 @@ class _Array:
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
         if self.match(value, notes):
             return []
-        if type(value) is not list:
+        if not isinstance(value, list):
             return [_differs(path, self.wants(), value)]
         if len(value) != len(self.golds):
             wanted = words.count(len(self.golds), "element")
@@ -201,7 +204,7 @@ class _Array:
         return [gold.wants() for gold in self.golds]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Decoding:
     """Where the schema says array or object, a JSON string is decoded once and noted as repaired."""
 
@@ -232,7 +235,7 @@ class _Decoding:
         return self.gold.wants()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Member:
     """One member of an object: whether it may be absent, and whether null says that it is."""
 
@@ -242,18 +245,18 @@ class Member:
     null_is_absent: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Members:
     """An object, or the arguments themselves."""
 
-    members: tuple[Member, ...]
+    members: Sequence[Member]
     rules: Rules
     place: Place
-    names: frozenset[str] = field(default=frozenset())
+    names: Collection[str] = ()
 
     def match(self, value: Any, notes: set[str]) -> bool:
         """Whether a given object matches."""
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             return False
         found = 0
         for member in self.members:
@@ -280,11 +283,12 @@ class Members:
         if value is None and self.place.optional(name):
             return True
         place = self.place.member(name)
-        return place.has_default and _literal(place.default, self.rules, place).match(value, set())
+        default = place.default
+        return default is not NONE_NAMED and _literal(default, self.rules, place).match(value, set())
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
         """Why a given object does not match."""
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             return [_differs(path, self.wants(), value)]
         phrases: list[str] = []
         for member in self.members:
@@ -334,30 +338,31 @@ def compiled(gold: Any, rules: Rules, place: Place, *, strict: bool = False, lit
         literal: nothing is an operator.
     """
     made = _compiled(gold, rules, place, strict, literal)
-    if rules.grading == 1 or not place.containers or not _may_contain(made):
+    if rules.grading == 1 or not _may_contain(made):
         return made
-    return _Decoding(made, place.containers, rules.strict_args)
+    kinds = place.containers
+    return _Decoding(made, kinds, rules.strict_args) if kinds else made
 
 
 def _compiled(gold: Any, rules: Rules, place: Place, strict: bool, literal: bool) -> Gold:  # noqa: PLR0911 — one a kind
+    if isinstance(gold, str):
+        return _string(gold, rules, place, strict)
     if isinstance(gold, dict):
         if len(gold) == 1 and not literal:
             if "eq" in gold:
                 return _compiled(gold["eq"], rules, place, True, literal)
             if isinstance(gold.get("anyOf"), list):
-                return _AnyOf(tuple(_compiled(one, rules, place, strict, literal) for one in gold["anyOf"]))
+                return _AnyOf([_compiled(one, rules, place, strict, literal) for one in gold["anyOf"]])
         return members(gold, rules, place, strict=strict, literal=literal)
-    if isinstance(gold, str):
-        return _string(gold, rules, place, strict)
     if gold is None:
         return _Null()
     if isinstance(gold, bool):
         return _Boolean(gold)
     if isinstance(gold, int | float):
-        return _Number(gold, in_text=rules.grading == 1 or not rules.strict_args)
-    if isinstance(gold, Sequence):
-        golds = (compiled(one, rules, place.element(at), strict=strict, literal=literal) for at, one in enumerate(gold))
-        return _Array(tuple(golds), rules.as_set)
+        return _Number(gold, rules.grading == 1 or not rules.strict_args)
+    if isinstance(gold, list | tuple):
+        golds = [compiled(one, rules, place.element(at), strict=strict, literal=literal) for at, one in enumerate(gold)]
+        return _Array(golds, rules.as_set)
     return _unknown(gold)
 
 
@@ -383,11 +388,13 @@ def members(
     for name, value in gold.items():
         at = place.member(name)
         one = compiled(value, rules, at, strict=strict, literal=literal)
-        absent_ok = one.match(None, set())
-        if rules.grading != 1 and at.has_default and one.match(at.default, set()):
-            absent_ok = True
-        made.append(Member(name, one, absent_ok, rules.grading != 1 and place.optional(name)))
-    return Members(tuple(made), rules, place, frozenset(gold))
+        absent_ok = (value is None or isinstance(value, dict)) and one.match(None, set())  # null, or an operator on it
+        optional = False
+        if rules.grading != 1:
+            default, optional = at.default, place.optional(name)
+            absent_ok = absent_ok or (default is not NONE_NAMED and one.match(default, set()))
+        made.append(Member(name, one, absent_ok, optional))
+    return Members(made, rules, place, gold.keys())
 
 
 def _literal(value: Any, rules: Rules, place: Place) -> Gold:
@@ -396,7 +403,7 @@ def _literal(value: Any, rules: Rules, place: Place) -> Gold:
 
 def _may_contain(gold: Gold) -> bool:
     if isinstance(gold, _AnyOf):
-        return any(_may_contain(one) for one in gold.golds)
+        return any(map(_may_contain, gold.golds))
     return isinstance(gold, _Array | Members)
 
 
@@ -405,7 +412,7 @@ def _decoded(value: str, kinds: tuple[type, ...]) -> Any:
         inner = json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return _ABSENT
-    return inner if type(inner) in kinds else _ABSENT
+    return inner if isinstance(inner, kinds) else _ABSENT
 
 
 def _no_constant(name: str) -> NoReturn:

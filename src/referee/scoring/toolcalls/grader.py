@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from referee.core.answers import GivenCall, Grade, Reading
@@ -49,7 +50,7 @@ class _Expected:
 
 
 class Grader:
-    """The oracle of one case, ready to grade any number of answers. Immutable.
+    """The oracle of one case, ready to grade any number of answers.
 
     Args:
         case: the case.
@@ -57,7 +58,7 @@ class Grader:
         grading: the generation of the rules.
     """
 
-    __slots__ = ("_abstains", "_expected", "_listed", "_names", "_ordered", "_passed", "case", "rules")
+    __slots__ = ("_abstains", "_expected", "_listed", "_names", "_ordered", "_pass", "case", "rules")
 
     def __init__(self, case: Case, tools: Sequence[Tool], grading: Grading) -> None:
         self.case = case
@@ -68,11 +69,7 @@ class Grader:
         self._abstains = case.abstains
         self._listed = case.expected_calls is not None
         self._ordered = self._listed and case.policy.call_order == "strict"
-        self._passed = (
-            "passed: no tool was called, as expected"
-            if self._abstains
-            else f"passed: {words.listed([one.said for one in self._expected])} as expected"
-        )
+        self._pass: Grade | None = None
 
     def _ready(self, call: Call, places: Mapping[str, Place]) -> _Expected:
         return _Expected(call.name, members(call.arguments, self.rules, places.get(call.name, Place())))
@@ -86,7 +83,7 @@ class Grader:
             return Grade(None, None, fault.sentence, reading.flags, fault=fault)
         if reading.broken is not None:
             return Grade(False, False, _broken(reading), reading.flags, fault=fault)
-        if fault is not None and not (fault.name == "refusal" and self._abstains and not reading.calls):
+        if fault is not None and not self._refusal_abstains(reading):
             return Grade(
                 False, reading.well_formed, f"the model gave no answer: {fault.sentence}", reading.flags, fault=fault
             )
@@ -108,6 +105,11 @@ class Grader:
             fault=fault,
         )
 
+    def _refusal_abstains(self, reading: Reading) -> bool:
+        """By the letter of the first generation any answer without a call abstains; the second wants a clean one."""
+        refused = reading.fault is not None and reading.fault.name == "refusal"
+        return refused and self._abstains and not reading.calls and self.rules.grading == 1
+
     # --- its calls ---------------------------------------------------------------------------------------------------
 
     def grade(self, calls: Sequence[GivenCall], *, repaired: bool = False) -> Grade:
@@ -118,18 +120,26 @@ class Grader:
             notes.update(call.flags)
             if call.name not in self._names and leaked(call.name):
                 notes.add(LEAK)
-        if len(calls) > 1 and not self._abstains:
+        if len(calls) > (1 if failure else len(self._expected)) and not self._abstains:
             self._count_further(calls, notes)
         mended = repaired or REPAIRED in notes
         if failure is None and not mended:
-            return Grade(True, True, self._passed, tuple(sorted(notes)))
+            return replace(self._passed(), flags=tuple(sorted(notes))) if notes else self._passed()
         if failure is None and self.rules.strict_args and not self._abstains:
             reason = "the calls are as expected, but the answer had to be repaired, which strictArgs does not take"
             return Grade(False, False, reason, tuple(sorted(notes | {REPAIRED})))
         if failure is None:
-            return Grade(True, False, f"{self._passed} (repaired)", tuple(sorted(notes | {REPAIRED})))
+            return Grade(True, False, f"{self._passed().reason} (repaired)", tuple(sorted(notes | {REPAIRED})))
         wrong = canonical_answer(calls, ordered=self._ordered)
         return Grade(False, not mended, failure, tuple(sorted(notes)), wrong)
+
+    def _passed(self) -> Grade:
+        """What is said of every pass with nothing to add: made once."""
+        if self._pass is None:
+            expected = words.listed([one.said for one in self._expected])
+            said = "no tool was called," if self._abstains else expected
+            self._pass = Grade(True, True, f"passed: {said} as expected")
+        return self._pass
 
     def _failure(self, calls: Sequence[GivenCall], notes: set[str]) -> str | None:
         """Why the calls fail, or None where they pass."""
@@ -170,6 +180,8 @@ class Grader:
 
     def _any_order(self, calls: Sequence[GivenCall], notes: set[str]) -> str | None:
         expected = self._expected
+        if len(calls) == len(expected) and all(map(_Expected.match, expected, calls, repeat(notes))):
+            return None
         seen: list[set[str]] = [set() for _ in calls]
         fits = [[at for at, call in enumerate(calls) if one.match(call, seen[at])] for one in expected]
         partners = pair(fits, len(calls))

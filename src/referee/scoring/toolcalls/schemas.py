@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,28 +11,35 @@ from typing import Any
 _MOST_HOPS = 16
 _MOST_PARTS = 64
 
-_STRICT = ("enum", "format", "pattern", "const")
+#: Stands for a default that no schema names: null is one that can be named.
+NONE_NAMED: Any = object()
+
+_STRICT = frozenset({"enum", "format", "pattern", "const"})
+_JOINTS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
-@dataclass(frozen=True)
 class Place:
-    """One place of the arguments, as the schema describes it. Everything unknown is simply not said."""
+    """One place of the arguments, as the schema describes it. Everything unknown is simply not said. Immutable."""
 
-    root: Mapping[str, Any] = field(default_factory=dict)
-    schema: Any = None
+    __slots__ = ("_certain", "_parts", "_patterns", "_properties", "_required", "root")
 
-    @cached_property
-    def _certain(self) -> tuple[Mapping[str, Any], ...]:
-        """What holds here in any case: the schema, its local references, its ``allOf``."""
-        return tuple(part for part, certain in islice(_lay_out(self.root, self.schema, 0), _MOST_PARTS) if certain)
+    def __init__(self, root: Mapping[str, Any] | None = None, schema: Any = None) -> None:
+        self.root = root or {}
+        #: What may hold here, the alternatives of ``anyOf`` and ``oneOf`` laid beside it; and what holds in any case.
+        self._parts: Sequence[Mapping[str, Any]] = ()
+        self._certain: Sequence[Mapping[str, Any]] = ()
+        self._properties: Mapping[str, Any] | None = None
+        self._required: Collection[str] | None = None
+        self._patterns: Sequence[tuple[re.Pattern[str], Any]] | None = None
+        if isinstance(schema, dict) and _JOINTS.isdisjoint(schema):
+            self._parts = self._certain = (schema,)
+        elif schema is not None:
+            laid_out = list(islice(_lay_out(self.root, schema, 0), _MOST_PARTS))
+            self._parts = tuple(part for part, _ in laid_out)
+            self._certain = tuple(part for part, certain in laid_out if certain)
 
-    @cached_property
-    def _parts(self) -> tuple[Mapping[str, Any], ...]:
-        """What may hold here: that, and the alternatives of ``anyOf`` and ``oneOf``."""
-        return tuple(part for part, _ in islice(_lay_out(self.root, self.schema, 0), _MOST_PARTS))
-
-    @cached_property
-    def types(self) -> frozenset[str]:
+    @property
+    def types(self) -> set[str]:
         """The types that may stand here; empty where none is said."""
         found: set[str] = set()
         for part in self._parts:
@@ -47,55 +52,60 @@ class Place:
                 found.add("object")
             elif "items" in part or "prefixItems" in part:
                 found.add("array")
-        return frozenset(found)
+        return found
 
     @property
     def strict(self) -> bool:
         """Whether a string here compares strictly: it has an enum, a format or a pattern."""
-        return any(name in part for part in self._parts if _may_be_string(part) for name in _STRICT)
+        for part in self._parts:  # noqa: SIM110 — read once for each gold: a generator costs more than it saves
+            if not _STRICT.isdisjoint(part) and _may_be_string(part):
+                return True
+        return False
 
     @property
     def containers(self) -> tuple[type, ...]:
         """What a JSON string is decoded to: where the schema says array or object, never where it says string."""
-        if "string" in self.types:
+        types = self.types
+        if "string" in types:
             return ()
-        return tuple(kind for name, kind in (("array", list), ("object", dict)) if name in self.types)
+        return tuple(kind for name, kind in (("array", list), ("object", dict)) if name in types)
 
-    @cached_property
-    def properties(self) -> dict[str, Any]:
+    @property
+    def properties(self) -> Mapping[str, Any]:
         """The members that an object has here, by name."""
-        found: dict[str, Any] = {}
-        for part in reversed(self._parts):
-            said = part.get("properties")
-            if isinstance(said, Mapping):
-                found.update(said)
-        return found
+        if self._properties is None:
+            said = [part["properties"] for part in self._parts if isinstance(part.get("properties"), Mapping)]
+            self._properties = said[0] if len(said) == 1 else {key: one[key] for one in reversed(said) for key in one}
+        return self._properties
 
-    @cached_property
-    def _patterns(self) -> tuple[tuple[re.Pattern[str], Any], ...]:
-        found: list[tuple[re.Pattern[str], Any]] = []
-        for part in self._parts:
-            said = part.get("patternProperties")
-            for text, schema in said.items() if isinstance(said, Mapping) else ():
-                try:
-                    found.append((re.compile(text), schema))
-                except re.error:
-                    continue
-        return tuple(found)
+    @property
+    def patterns(self) -> Sequence[tuple[re.Pattern[str], Any]]:
+        """The patterns of its members' names, with their schemas; a pattern that cannot be read is none."""
+        if self._patterns is None:
+            found: list[tuple[re.Pattern[str], Any]] = []
+            for part in self._parts:
+                said = part.get("patternProperties")
+                for text, schema in said.items() if isinstance(said, Mapping) else ():
+                    try:
+                        found.append((re.compile(text), schema))
+                    except re.error:
+                        continue
+            self._patterns = found
+        return self._patterns
 
-    @cached_property
-    def required(self) -> frozenset[str]:
+    @property
+    def required(self) -> Collection[str]:
         """The members that may not be left out."""
-        found: set[str] = set()
-        for part in self._certain:
-            said = part.get("required")
-            if isinstance(said, list):
-                found.update(one for one in said if isinstance(one, str))
-        return frozenset(found)
+        if self._required is None:
+            said = [part["required"] for part in self._certain if isinstance(part.get("required"), list)]
+            self._required = said[0] if len(said) == 1 else [name for names in said for name in names]
+        return self._required
 
     def knows(self, name: str) -> bool:
         """Whether the schema has a member of this name."""
-        return name in self.properties or any(pattern.search(name) for pattern, _ in self._patterns)
+        if name in self.properties:
+            return True
+        return bool(self.patterns) and any(pattern.search(name) for pattern, _ in self.patterns)
 
     def optional(self, name: str) -> bool:
         """Whether the schema has a member of this name that may be left out."""
@@ -105,7 +115,7 @@ class Place:
         """The place of a member."""
         if name in self.properties:
             return Place(self.root, self.properties[name])
-        for pattern, schema in self._patterns:
+        for pattern, schema in self.patterns:
             if pattern.search(name):
                 return Place(self.root, schema)
         for part in self._parts:
@@ -127,14 +137,12 @@ class Place:
         return Place(self.root)
 
     @property
-    def has_default(self) -> bool:
-        """Whether the schema names a default here."""
-        return any("default" in part for part in self._parts)
-
-    @property
     def default(self) -> Any:
-        """The default that the schema names here; None where it names none."""
-        return next((part["default"] for part in self._parts if "default" in part), None)
+        """The default that the schema names here; ``NONE_NAMED`` where it names none."""
+        for part in self._parts:
+            if "default" in part:
+                return part["default"]
+        return NONE_NAMED
 
 
 def place_of(parameters: Mapping[str, Any]) -> Place:
