@@ -49,8 +49,12 @@ class ScriptedServer:
     delay: float = 0.0
     keep: bool = True
     models: list[str] = field(default_factory=list)  # further models of the catalogue, beside what can be played
-    credit: tuple[float, float] = (100.0, 12.5)  # total, used
+    credit: tuple[float, float] = (100.0, 12.5)  # the account's: total, used
+    key_limit: float | None = None  # what is left of the key's own limit
+    listed: dict[str, Any] = field(default_factory=dict)  # stands in every entry of the catalogue
     ollama: dict[str, Any] = field(default_factory=dict)  # replaces parts of what /api/show says
+    allocated: int | None = None  # the context that /api/ps reports; None for none
+    refuses: dict[str, int] = field(default_factory=dict)  # last part of a path to the status that it answers
     got: list[Got] = field(default_factory=list)
     count: int = 0
     under_way: int = 0
@@ -107,6 +111,9 @@ class ScriptedServer:
         if got.play in FORBIDDEN_TO_LOOK and got.path != "/api/show":
             status, message = FORBIDDEN_TO_LOOK[got.play]
             return web.json_response(shapes.error("openai-chat", status, message), status=status)
+        end = got.path.rpartition("/")[2]
+        if end in self.refuses:
+            return web.json_response(shapes.error("openai-chat", self.refuses[end], "no"), status=self.refuses[end])
         names = [*PLAYS, *(f"{name}@eu" for name in ("ok", "402", "503")), *self.models]
         details = {"parameter_size": "3.2B", "quantization_level": "Q4_K_M", "family": "llama", "format": "gguf"}
         price = {"prompt": "0.000001", "completion": "0.000002"}
@@ -114,16 +121,20 @@ class ScriptedServer:
         info = {"general.architecture": "llama", "llama.context_length": 131072, "general.parameter_count": 3212749888}
         said: dict[str, dict[str, Any]] = {
             "endpoints": {"data": {"id": got.path, "endpoints": [way]}},
-            "models": {"object": "list", "data": [{"id": name, "object": "model"} for name in names]},
+            "models": {"object": "list", "data": [{"id": name, "object": "model"} | self.listed for name in names]},
             "credits": {"data": {"total_credits": self.credit[0], "total_usage": self.credit[1]}},
+            "key": {"data": {"label": "scripted", "limit_remaining": self.key_limit}},
             "version": {"version": "0.13.0"},
+            "ps": {"models": [{"name": f"{n}:latest"} | self._allocated() for n in names]},
             "tags": {"models": [{"name": f"{n}:latest", "digest": "a" * 64, "details": details} for n in names]},
             "show": {"details": details, "model_info": info, "capabilities": ["completion", "tools"]} | self.ollama,
         }
-        end = got.path.rpartition("/")[2]
         if end in said:
             return web.json_response(said[end])
         return web.json_response(shapes.error("openai-chat", 404, f"no such path: {got.path}"), status=404)
+
+    def _allocated(self) -> dict[str, int]:
+        return {} if self.allocated is None else {"context_length": self.allocated}
 
 
 #: Played on ``/models``, ``/credits`` and the like, with the path in front.
