@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,7 @@ from referee.core.tallies import CaseTally, TargetTally
 from referee.errors import UsageError
 from referee.scoring.bakeoff.figures import FAILURE_GROUPS, Failures, Figures, Rate
 from referee.scoring.bakeoff.paired import Whole, in_units
-from referee.scoring.bakeoff.statistics import cluster_bootstrap, pass_hat, wilson
+from referee.scoring.bakeoff.statistics import cluster_bootstrap, pass_hat_grouped, wilson
 
 Mask = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
@@ -115,9 +117,8 @@ class Grid:
     def figures(self, row: int, mask: Mask, *, repeats: int, drawing: Drawing) -> Figures:
         """Everything that is said of one target on one set of cases."""
         counted = mask & (self.valid[row] > 0)
-        valid, passes = self.valid[row, counted], self.passes[row, counted]
         rate = self.rate(row, mask)
-        counts = list(zip(passes.tolist(), valid.tolist(), strict=True))
+        counts = Counter(zip(self.passes[row, counted].tolist(), self.valid[row, counted].tolist(), strict=True))
         shown = sorted({*range(1, min(repeats, SHOWN_K) + 1), repeats})
         return Figures(
             cases=int((mask & self.has_row[row]).sum()),
@@ -127,7 +128,7 @@ class Grid:
             )
             if rate.n
             else None,
-            pass_hat=tuple(pass_hat(counts, k) for k in shown),
+            pass_hat=tuple(pass_hat_grouped(counts, k) for k in shown),
             format_rate=int(self.well_formed[row, counted].sum()) / rate.valid if rate.n else None,
             failures=self.failures([row], mask),
         )
@@ -146,24 +147,24 @@ def grid_of(suite: Suite, targets: Sequence[TargetTally], cases: Sequence[CaseTa
     ids = tuple(sorted(suite.by_id))
     rows, columns = {name: i for i, name in enumerate(names)}, {case: i for i, case in enumerate(ids)}
     shape = (len(names), len(ids))
-    arrays = {name: np.zeros(shape, dtype=np.int64) for name in _COUNTED}
+    counts = np.zeros((len(_COUNTED), *shape), dtype=np.int64)
     known = [tally for tally in cases if tally.case in columns]
     strangers = sorted({tally.target for tally in cases} - set(rows))
     if strangers:
         raise UsageError(f"cases of targets without a tally: {', '.join(strangers[:5])}")
     if known:
         places = np.fromiter((rows[t.target] * shape[1] + columns[t.case] for t in known), np.int64, len(known))
-        if len(np.unique(places)) != len(places):
+        if np.bincount(places).max() > 1:
             raise UsageError("a case of a target is tallied twice", todo="Tally the selected shards once.")
-        for name, array in arrays.items():
-            array.ravel()[places] = np.fromiter((getattr(t, name) for t in known), np.int64, len(known))
-    valid = arrays["valid"]
+        read = np.fromiter(map(attrgetter(*_COUNTED), known), np.dtype((np.int64, len(_COUNTED))), len(known))
+        counts.reshape(len(_COUNTED), -1)[:, places] = read.T
+    arrays = dict(zip(_COUNTED, counts, strict=True))
     ordered = [suite.by_id[case] for case in ids]
     return Grid(
         targets=names,
         cases=ids,
         **arrays,
-        rates=arrays["passes"] / np.maximum(valid, 1),
+        rates=arrays["passes"] / np.maximum(arrays["valid"], 1),
         categories=_masks([case.category for case in ordered], CATEGORIES),
         languages=_masks([case.language for case in ordered], sorted({case.language for case in ordered})),
         arms=_masks([case.arm for case in ordered], [arm.name for arm in suite.arms]),

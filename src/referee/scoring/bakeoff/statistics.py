@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -164,22 +164,23 @@ def _choose(
 
 
 def pass_hat(counts: Iterable[tuple[int, int]], k: int) -> PassHat:
-    """pass^k over cases given as (passes, valid attempts): C(c, k) / C(n, k), averaged over cases with n ≥ k (§2).
+    """pass^k over cases given as (passes c, valid attempts n): C(c, k) / C(n, k), averaged over cases with n ≥ k (§2).
 
     Raises:
         UsageError: k is below 1.
     """
+    return pass_hat_grouped(Counter(counts), k)
+
+
+def pass_hat_grouped(groups: Mapping[tuple[int, int], int], k: int) -> PassHat:
+    """The same from (passes, valid attempts) and how many cases have them."""
     if k < 1:
         raise UsageError(f"pass^k needs k of at least 1, not {k}")
-    groups = Counter((passes, valid) for passes, valid in counts if valid >= k)
-    cases = sum(groups.values())
+    enough = {key: times for key, times in groups.items() if key[1] >= k}
+    cases = sum(enough.values())
     if not cases:
         return PassHat(k, None, 0)
-    chances = (
-        chance
-        for (passes, valid), times in sorted(groups.items())
-        for chance in [math.comb(passes, k) / math.comb(valid, k)] * times
-    )
+    chances = (math.comb(passes, k) / math.comb(valid, k) * times for (passes, valid), times in enough.items())
     return PassHat(k, math.fsum(chances) / cases, cases)
 
 
