@@ -19,6 +19,7 @@ from referencing.exceptions import Unresolvable
 from referee.core.answers import GivenCall
 from referee.core.cases import Call, Case, Grading, Tool
 from referee.scoring.lint.objections import Objection
+from referee.scoring.lint.plain_schemas import plain_schema
 from referee.scoring.toolcalls import grade_calls
 
 #: So many alternatives of one argument are tried; no gold written by a person comes near it.
@@ -35,7 +36,8 @@ def schema_objection(name: str, tool: Tool) -> Objection | None:
     """Why the tool's parameters are no usable JSON Schema of an object, if so."""
     where = f"the tool {tool.name} of the toolset {name}"
     try:
-        Draft202012Validator.check_schema(tool.parameters)
+        if not plain_schema(tool.parameters):
+            Draft202012Validator.check_schema(tool.parameters)
     except SchemaError as exc:
         return Objection(name, "broken-schema", f"{where} has parameters that are no JSON Schema: {_said(exc.message)}")
     if tool.parameters.get("type") != "object":

@@ -2,7 +2,8 @@
 
 A text of the gold has to stand in the conversation, or in what the schema says of its argument (enum, description,
 default). Numbers, dates and times are looked for in every way in which German and English write them: ``1.249,90``,
-``3. Dezember 2026``, ``7:45 pm``. What has to be worked out is declared: ``source["derived"]`` has one line
+``3. Dezember 2026``, ``7:45 pm``; a percentage is also the fraction that it is. What has to be worked out beyond that
+is declared: ``source["derived"]`` has one line
 ``PATH: how`` for each such value. Truth values are a reading of the request and are not looked for.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,7 @@ _MONTH_DAY = re.compile(rf"\b({_MONTH})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d
 _TIME = re.compile(r"\b(\d{1,2})[:.](\d{2})(?::\d{2})?\s*(am|pm|a\.m\.|p\.m\.)?")
 _HOUR = re.compile(r"\b(\d{1,2})\s*(uhr|o'clock|am|pm|a\.m\.|p\.m\.)(?:\s+(\d{2})\b)?")
 _NUMBER = re.compile(r"[-+\u2212]?\d(?:[\d.,'_\u00a0\u202f]*\d)?")
+_PERCENT = re.compile(r"(\d(?:[\d.,]*\d)?)\s*(?:%|percent\b|per cent\b|prozent\b)")
 _GROUPED = re.compile(r"(\d)[ \u00a0\u202f](?=\d{3}(?:\D|$))")
 #: White space, and quotation marks of either language by their code points.
 _BLANKS_AND_QUOTES = re.compile("[\\s\"'\u2018-\u201f\u00ab\u00bb]+")
@@ -71,7 +73,6 @@ class _Told:
     """All that a model is told, as texts, numbers, dates and times."""
 
     texts: Sequence[str]
-    _seen: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def plain(self) -> str:
@@ -88,6 +89,8 @@ class _Told:
         for text in (self.plain, _GROUPED.sub(r"\1", self.plain)):
             for match in _NUMBER.finditer(text):
                 found.update(_readings(match[0]))
+        for match in _PERCENT.finditer(self.plain):
+            found.update(reading / 100 for reading in _readings(match[1]))
         return frozenset(found)
 
     @cached_property

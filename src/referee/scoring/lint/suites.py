@@ -16,8 +16,11 @@ from referee.scoring.lint.prompts import prompt_objections
 #: The two languages in which our suites ask (bake-off §8), in equal parts.
 _BOTH = ("de", "en")
 
-#: Provenance key of a suite that was taken over from a public one.
+#: Provenance key of a suite that was taken over from a public one: its languages are as they are.
 IMPORTED = "imported"
+
+#: Provenance key of an imported suite whose golds need not be fixed by their requests; it says so on every page.
+UNGROUNDED = "ungrounded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class Refusal:
 def lint(suite: Suite) -> tuple[Objection, ...]:
     """Every objection to a suite, in order of its cases; those that a case declares are marked as known.
 
-    A suite that was imported is not asked for equal parts of languages, nor that every checked value be fixed by its
-    request: what a public suite leaves to a convention is its own business, and it is graded as that suite means it.
+    A suite that was imported is not asked for equal parts of languages. One that declares it in its provenance
+    (``ungrounded``) is not asked either that every checked value be fixed by the request.
     """
     found: list[Objection] = []
     doubled = [name for name, times in Counter(case.id for case in suite.cases).items() if times > 1]
@@ -68,7 +71,7 @@ def objections_to(case: Case, suite: Suite) -> tuple[Objection, ...]:
     prompt = None if case.prompt is None else suite.prompts[case.prompt]
     tools = suite.tools(case)
     found = [*_category(case), *prompt_objections(case, prompt), *gold_objections(case, tools, suite.grading)]
-    if IMPORTED not in suite.provenance:
+    if not {IMPORTED, UNGROUNDED} <= suite.provenance.keys():
         found += ungrounded(case, tools, prompt)
     if case.known_objection is None:
         return tuple(found)
