@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, load_protocol
+from referee.cli import bakeoff_report, targets
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, make_workspace, open_bakeoff, open_stores
@@ -20,7 +21,11 @@ from referee.core.records import DecisionLogged, ProtocolFrozen
 from referee.errors import ConfigError, NothingMatched, UsageError
 from referee.publish.words import count
 
-app = typer.Typer(no_args_is_help=True, help=(__doc__ or "").strip())
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Which model, through which lane, calls tools rightly, and keeps from it where none fits? From a plan to a report: "
+    "init, freeze, run, report; decide for what changes on the way.",
+)
 
 INIT_SCHEMA = "referee.bakeoff-init/1"
 FREEZE_SCHEMA = "referee.bakeoff-freeze/1"
@@ -186,6 +191,13 @@ def review(
         _print_json({"schema": REVIEW_SCHEMA, **record.model_dump(mode="json", exclude={"kind"})})
         return
     out().print(plain(f"{case}: the gold {'stands' if stands else 'is wrong'}, reviewed by {by}"), soft_wrap=True)
+
+
+app.command()(bakeoff_report.report)
+app.command()(bakeoff_report.export)
+app.command()(bakeoff_report.pairs)
+app.command("serve-baseline")(targets.serve_baseline)
+app.add_typer(targets.app, name="targets")
 
 
 def load(stores: Stores, name: str) -> LoadedProtocol:

@@ -1,0 +1,212 @@
+"""``referee bakeoff report``, ``export`` and ``pairs``: what the named shards say, in words, files and pages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.terminal import columns, lay, out, plain
+from referee.cli.wiring import Stores, open_bakeoff, open_stores
+from referee.core.bakeoff import Comparison
+from referee.errors import NothingMatched, UsageError
+from referee.publish.bakeoff import figures
+from referee.publish.bakeoff.blocks import Items, Para, Table
+from referee.scoring.bakeoff.summary import Compared, Standing, Summary
+
+if TYPE_CHECKING:  # DuckDB and the templates are loaded when a report is made
+    from referee.publish.bakeoff.report import Basis
+
+REPORT_SCHEMA = "referee.bakeoff-report-written/1"
+EXPORT_SCHEMA = "referee.bakeoff-export/1"
+PAIRS_SCHEMA = "referee.bakeoff-pairs/1"
+
+NameArgument = Annotated[str, typer.Argument(help="The protocol's name.")]
+ShardOption = Annotated[
+    list[str] | None,
+    typer.Option("--shard", help="A shard by its base name (results-….jsonl); give it once for each."),
+]
+EveryOption = Annotated[bool, typer.Option("--all", help="Every shard that the protocol has now.")]
+
+
+def report(
+    name: NameArgument,
+    shard: ShardOption = None,
+    every: EveryOption = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the report of the named shards into the site: page, Markdown, JSON and raw rows, byte for byte the same."""
+    stores = open_stores(workspace)
+    basis, page = write_report(stores, name, shard or [], every=every)
+    if as_json:
+        document = {
+            "schema": REPORT_SCHEMA,
+            "protocol": name,
+            "page": str(page),
+            "open": page.absolute().as_uri(),
+            "shards": [one.name for one in basis.shards],
+            "summary": basis.summary.document(),
+        }
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    console = out()
+    print_board(console, basis.summary)
+    console.print(plain(f"\npage: {page}"), soft_wrap=True)
+
+
+def export(
+    name: NameArgument,
+    to: Annotated[Path, typer.Option("--to", help="The directory to write into.")] = Path("bakeoff-export"),
+    shard: ShardOption = None,
+    every: EveryOption = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write every row of the named shards on ten columns: CSV, JSON lines, Parquet, and their SHA256SUMS."""
+    from referee.publish.bakeoff.export import export as write_export  # noqa: PLC0415 — DuckDB is slow to import
+
+    basis = gather_basis(open_stores(workspace), name, shard or [], every=every)
+    files = write_export(basis.shards, to)
+    if as_json:
+        document = {
+            "schema": EXPORT_SCHEMA,
+            "protocol": name,
+            "rows": basis.summary.totals.physical_rows,
+            "shards": [one.name for one in basis.shards],
+            "files": [str(file) for file in files],
+        }
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    for file in files:
+        typer.echo(str(file))
+
+
+def pairs(
+    name: NameArgument,
+    a: Annotated[str, typer.Argument(help="One target.")],
+    b: Annotated[str, typer.Argument(help="The other.")],
+    shard: ShardOption = None,
+    every: EveryOption = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Lay two targets side by side, case by case: the same model through two lanes shows what the lane does."""
+    found, exact = compare(open_stores(workspace), name, a, b, shard or [], every=every)
+    if as_json:
+        document = {"schema": PAIRS_SCHEMA, "protocol": name, "comparison": exact}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    from referee.publish.bakeoff.beside import compared  # noqa: PLC0415
+
+    console = out()
+    for block in compared(found):
+        if isinstance(block, Table):
+            table = columns(*block.heads)
+            for row in block.rows:
+                table.add_row(*(plain(f"{one.text} ({one.below})" if one.below else one.text) for one in row.cells))
+            lay(console, table)
+        elif isinstance(block, Items):
+            for item in block.items:
+                console.print(plain(f"  {item}"), soft_wrap=True)
+        elif isinstance(block, Para):
+            console.print(plain(block.text), soft_wrap=True)
+
+
+def gather_basis(
+    stores: Stores, name: str, named: list[str], *, every: bool, beside: Comparison | None = None
+) -> Basis:
+    """What a report of these shards is made of."""
+    from referee.runner.bakeoff.report import gather, shards_of  # noqa: PLC0415 — numpy, scipy and DuckDB
+
+    paths = shards_of(stores.workspace.records, name, named, every=every)
+    return gather(open_bakeoff(stores), stores.evidence, name, paths, beside=beside)
+
+
+def write_report(stores: Stores, name: str, named: list[str], *, every: bool) -> tuple[Basis, Path]:
+    """Write the report and the site around it; return what it is made of and the page to open."""
+    from referee.cli.site import build_site  # noqa: PLC0415
+    from referee.publish.bakeoff.report import write_report as write  # noqa: PLC0415
+
+    basis = gather_basis(stores, name, named, every=every)
+    page = write(basis, stores.workspace.site / "bakeoff" / name)
+    build_site(stores)
+    return basis, page
+
+
+def compare(
+    stores: Stores, name: str, a: str, b: str, named: list[str], *, every: bool
+) -> tuple[Compared, dict[str, Any]]:
+    """Two targets side by side, as registered, or as asked for now, which is said; and the same with exact numbers.
+
+    Raises:
+        UsageError: it is one target twice.
+        NothingMatched: the protocol does not plan one of them.
+    """
+    if a == b:
+        raise UsageError(f"{a} is compared with itself", todo="name two targets")
+    basis = gather_basis(stores, name, named, every=every)
+    for place, one in enumerate(basis.summary.comparisons):
+        if {one.registered.a, one.registered.b} == {a, b}:
+            return one, basis.summary.document()["comparisons"][place]
+    planned = {row.about.target for board in basis.summary.boards for row in board.rows}
+    planned |= {row.about.target for row in basis.summary.lane_limited}
+    for target in (a, b):
+        if target not in planned:
+            raise NothingMatched(f"the named shards have no row of {target}", todo=f"they have: {', '.join(planned)}")
+    asked = Comparison(a=a, b=b, why="Asked for now; it was not registered before the run.")
+    summary = gather_basis(stores, name, named, every=every, beside=asked).summary
+    return summary.comparisons[0], summary.document()["comparisons"][0]
+
+
+def print_board(console: Console, summary: Summary) -> None:
+    """The boards as tables, and the targets that are not ranked with the reason."""
+    for board in summary.boards:
+        where = "whole suite" if board.subset is None else f"subset {board.subset}"
+        console.print(plain(f"{summary.plan.title}: {where}, {board.cases} cases of {', '.join(board.arms)}"))
+        table = columns(
+            *("place>", "tie>", "target", "model and lane", "sovereignty", "tier", "valid-pass>", "second interval>"),
+            *("pass^k>", "format>", "cases>", "attempts>"),
+        )
+        for row in board.rows:
+            table.add_row(*_line(row))
+        lay(console, table) if board.rows else console.print("  no target is ranked", markup=False)
+    for limited in summary.lane_limited:
+        reasons = " ".join(note.sentence for note in limited.reasons)
+        console.print(plain(f"not ranked: {limited.about.target}: {reasons}"), soft_wrap=True)
+    for arm in summary.arms:
+        for one in arm.rows:
+            rate = one.figures.rate
+            said = f"{arm.arm}, never pooled: {one.about.target} {figures.rate(rate)}, n = {rate.n}"
+            console.print(plain(said), soft_wrap=True)
+    totals = summary.totals
+    console.print(
+        plain(
+            f"rows: {totals.physical_rows} physical, {totals.usable_rows} usable, of these {totals.capability_rows} in "
+            f"the capability arm and {totals.additions_rows} in additions; decisions: {len(summary.decisions)}, "
+            f"{summary.amending} of which amend the protocol"
+        ),
+        soft_wrap=True,
+    )
+
+
+def _line(row: Standing) -> tuple[Any, ...]:
+    about, found = row.about, row.figures
+    return (
+        str(row.place),
+        str(row.cluster),
+        plain(about.target),
+        plain(f"{about.model} through {about.lane}, {figures.say(figures.CHANNELS, about.channel)}"),
+        figures.say(figures.SOVEREIGNTY, about.sovereignty),
+        row.tier.name if about.subset is None else f"{row.tier.name}, subset {about.subset}",
+        figures.rate(found.rate),
+        figures.bootstrapped(found.bootstrap),
+        figures.pass_hat(found.pass_hat),
+        figures.percent(found.format_rate),
+        figures.count(found.rate.n),
+        figures.count(found.rate.valid),
+    )

@@ -1,0 +1,143 @@
+"""``referee bakeoff targets``: the models and lanes that a protocol can name; and the embedded baseline, served."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from referee.adapters.catalog.targets import list_targets, load_target
+from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.terminal import columns, lay, out, plain
+from referee.cli.wiring import Stores, make_lane, open_stores
+from referee.core.bakeoff import Target
+from referee.errors import ConfigError, UsageError
+from referee.protocols import LaneFacts
+from referee.publish.bakeoff import figures
+
+app = typer.Typer(no_args_is_help=True, help="What a bake-off ranks: one model through one lane, pinned in one file.")
+
+LIST_SCHEMA = "referee.bakeoff-targets/1"
+SHOW_SCHEMA = "referee.bakeoff-target/1"
+CHECK_SCHEMA = "referee.bakeoff-target-check/1"
+
+NameArgument = Annotated[str, typer.Argument(help="The target's name: its file in targets/.")]
+
+
+@app.command("list")
+def list_all(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the targets of this workspace and those that come with the referee."""
+    stores = open_stores(workspace)
+    found: list[tuple[str, Target | str]] = []
+    for name in list_targets(stores.workspace.targets):
+        try:
+            found.append((name, load_target(name, stores.workspace.targets)))
+        except ConfigError as exc:
+            found.append((name, exc.message))
+    if as_json:
+        rows = [
+            {"target": name, "broken": one} if isinstance(one, str) else {"target": name, **one.model_dump(mode="json")}
+            for name, one in found
+        ]
+        _print({"schema": LIST_SCHEMA, "targets": rows})
+        return
+    table = columns("target", "model", "lane", "channel", "sovereignty", "credential")
+    for name, one in found:
+        if isinstance(one, str):
+            table.add_row(plain(name), plain(f"cannot be used: {one}"), "", "", "", "")
+        else:
+            channel, class_ = (
+                figures.say(figures.CHANNELS, one.channel),
+                figures.say(figures.SOVEREIGNTY, one.sovereignty),
+            )
+            table.add_row(plain(name), plain(one.model), one.lane, channel, class_, _credential(one))
+    lay(out(), table)
+
+
+@app.command()
+def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show what a target pins, and what its lane leaves uncontrolled."""
+    stores = open_stores(workspace)
+    target = load_target(name, stores.workspace.targets)
+    surface = _surface(target, stores)
+    pinned = target.model_dump(mode="json", exclude_none=True)
+    if as_json:
+        _print({"schema": SHOW_SCHEMA, "target": pinned, "surface": surface})
+        return
+    console = out()
+    for key, value in pinned.items():
+        console.print(plain(f"{key:<18} {value if isinstance(value, str) else json.dumps(value)}"), soft_wrap=True)
+    if isinstance(surface, str):
+        console.print(plain(f"{'lane':<18} cannot be made now: {surface}"), soft_wrap=True)
+        return
+    for thing in surface["uncontrolled"] or ["nothing that is known"]:
+        console.print(plain(f"{'not controlled':<18} {thing}"), soft_wrap=True)
+    console.print(plain(f"{'may be read as':<18} {surface['readable_as']}"), soft_wrap=True)
+
+
+@app.command()
+def check(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Ask the lane, as a run does before its first attempt: endpoint there, model in its catalogue, pins verified."""
+    stores = open_stores(workspace)
+    target = load_target(name, stores.workspace.targets)
+    with tempfile.TemporaryDirectory(prefix="referee-check-") as spool:
+        facts = asyncio.run(_check(target, Path(spool), stores))
+    if as_json:
+        _print({"schema": CHECK_SCHEMA, "target": name, "model": facts.model, "verified": dict(facts.verified)})
+        return
+    console = out()
+    console.print(plain(f"{name}: the lane answers, the model is {facts.model}"), soft_wrap=True)
+    for what, said in sorted(facts.verified.items()):
+        console.print(plain(f"  {what}: {said}"), soft_wrap=True)
+
+
+def serve_baseline(
+    port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
+) -> None:
+    """Serve the keyword baseline on loopback in OpenAI's format, until Ctrl-C: to try another client against it."""
+    from referee.adapters.keyword_baseline.server import serve  # noqa: PLC0415 — aiohttp is slow to import
+
+    try:
+        serve(port, typer.echo)
+    except OSError as exc:
+        raise UsageError(f"port {port} cannot be used: {exc.strerror}", todo="choose another, or 0") from exc
+
+
+async def _check(target: Target, spool: Path, stores: Stores) -> LaneFacts:
+    lane = make_lane(target, spool=spool, environ=os.environ, ca_bundle=stores.workspace.ca_bundle())
+    try:
+        return await lane.check()
+    finally:
+        await lane.close()
+
+
+def _surface(target: Target, stores: Stores) -> dict[str, Any] | str:
+    """What the lane leaves uncontrolled; or why the lane cannot be made, such as a credential that is not set."""
+
+    async def made(spool: Path) -> dict[str, Any]:
+        lane = make_lane(target, spool=spool, environ=os.environ, ca_bundle=stores.workspace.ca_bundle())
+        try:
+            return lane.surface.model_dump(mode="json")
+        finally:
+            await lane.close()
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="referee-show-") as spool:
+            return asyncio.run(made(Path(spool)))
+    except UsageError as exc:
+        return exc.message
+
+
+def _credential(target: Target) -> str:
+    if target.key_env is None:
+        return "none needed"
+    return f"{target.key_env} {'is set' if os.environ.get(target.key_env) else 'is not set'}"
+
+
+def _print(document: dict[str, Any]) -> None:
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))

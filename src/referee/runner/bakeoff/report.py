@@ -1,0 +1,100 @@
+"""Gathers what a report is made of: the frozen protocol, the counts of the named shards, and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from referee.adapters.store.aggregate import tally
+from referee.adapters.store.evidence import LocalEvidence
+from referee.adapters.store.records import RecordFiles
+from referee.adapters.store.shard_files import ScannedShard, every_shard, first_line, scan_shard, select_shards
+from referee.core.bakeoff import Comparison, Protocol
+from referee.core.records import BakeoffRecord, MarketSnapshot
+from referee.errors import Finding, NothingMatched
+from referee.publish.bakeoff.report import Basis
+from referee.runner.bakeoff.decide import decisions_of, reviews_of
+from referee.runner.bakeoff.freeze import freezes_of, frozen_protocol
+from referee.scoring.bakeoff import summarise
+
+
+def gather(
+    log: RecordFiles,
+    evidence: LocalEvidence,
+    name: str,
+    shards: Sequence[Path],
+    *,
+    beside: Comparison | None = None,
+) -> Basis:
+    """Everything behind a report of these shards, under the protocol as it was last frozen.
+
+    Args:
+        log: the workspace's bake-off records.
+        evidence: where the frozen bytes are kept.
+        name: the protocol.
+        shards: the files, chosen by ``shards_of`` or ``select_shards``.
+        beside: a comparison that is asked for now and was not registered.
+
+    Raises:
+        Finding: the protocol was never frozen, a shard is of another protocol, or its chain does not hold.
+    """
+    records = log.read_bakeoff()
+    freezes = freezes_of(records, name)
+    if not freezes:
+        raise Finding(f"the protocol {name} is not frozen", todo=f"`referee bakeoff freeze {name}`, then run it")
+    loaded = frozen_protocol(freezes[-1], evidence)
+    scanned: list[ScannedShard] = []
+
+    def scan(path: Path) -> ScannedShard:
+        shard = scan_shard(path)
+        if shard.opened.protocol != name:
+            raise Finding(
+                f"the shard {shard.name} is of the protocol {shard.opened.protocol}, not of {name}",
+                todo="name the shards of one protocol",
+            )
+        scanned.append(shard)
+        return shard
+
+    targets, cases, facts = tally(shards, scan=scan)
+    summary = summarise(
+        _with(loaded.protocol, beside),
+        loaded.suite,
+        targets,
+        cases,
+        reviews_of(records, name),
+        decisions_of(records, name),
+        facts,
+    )
+    runs = {shard.opened.run for shard in scanned}
+    return Basis(
+        summary=summary,
+        suite=loaded.suite,
+        freezes=tuple(freezes),
+        market=_markets(records, name, runs),
+        shards=tuple(scanned),
+    )
+
+
+def shards_of(records: Path, name: str, named: Sequence[str], *, every: bool) -> list[Path]:
+    """The shards that were named, or, where ``every``, all that the protocol has now.
+
+    Raises:
+        UsageError: none is named, or a name is none of a shard.
+        NothingMatched: there is no such shard, or the protocol has none.
+    """
+    if named or not every:
+        return select_shards(records, named)
+    found = [path for path in every_shard(records) if (opened := first_line(path)) and opened.protocol == name]
+    if not found:
+        raise NothingMatched(f"the protocol {name} has no shard yet", todo=f"`referee bakeoff run {name}` makes them")
+    return found
+
+
+def _with(protocol: Protocol, beside: Comparison | None) -> Protocol:
+    return protocol if beside is None else protocol.model_copy(update={"comparisons": (beside,)})
+
+
+def _markets(records: Sequence[BakeoffRecord], name: str, runs: set[str]) -> tuple[MarketSnapshot, ...]:
+    """The snapshots of the runs behind the shards: those of later runs are no part of this report."""
+    found = [one for one in records if isinstance(one, MarketSnapshot) and one.protocol == name and one.run in runs]
+    return tuple(sorted(found, key=lambda one: (one.target, one.at, one.run, one.source)))
