@@ -1,0 +1,150 @@
+"""The evidence log of one runner: what every model said, raw and redacted, found by offset, length and digest.
+
+One file a runner, not one an answer: ``answers/answers-<token>.log``, created exclusively and only ever appended to.
+An entry holds the tries of one attempt in order, the graded one last; each try is one line of JSON (what is known of it
+beside its body, and the body's length), the body's bytes, and a newline.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from referee.adapters.store.exclusive import create_exclusively, write_whole
+from referee.core.bakeoff import AnswerRef
+from referee.core.canonical import digest_of_bytes
+from referee.errors import Finding
+
+_NAME = re.compile(r"answers-[A-Za-z0-9-]{1,80}\.log")
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """One try as it was kept, with all that reading it needs."""
+
+    status: int | None
+    headers: Mapping[str, str]
+    body: bytes
+    broke: str | None
+    detail: str
+    streamed: bool
+    latency_ms: float
+
+
+def frame(tries: Sequence[KeptAnswer]) -> bytes:
+    """The entry of one attempt."""
+    parts: list[bytes] = []
+    for kept in tries:
+        head = {
+            "broke": kept.broke,
+            "detail": kept.detail,
+            "headers": dict(kept.headers),
+            "latency_ms": kept.latency_ms,
+            "length": len(kept.body),
+            "status": kept.status,
+            "streamed": kept.streamed,
+        }
+        parts += [json.dumps(head, sort_keys=True, separators=(",", ":")).encode(), b"\n", kept.body, b"\n"]
+    return b"".join(parts)
+
+
+def unframe(entry: bytes) -> list[KeptAnswer]:
+    """The tries of one entry.
+
+    Raises:
+        Finding: it has not the form of an entry.
+    """
+    tries: list[KeptAnswer] = []
+    at = 0
+    try:
+        while at < len(entry):
+            end = entry.index(b"\n", at)
+            head: dict[str, Any] = json.loads(entry[at:end])
+            length = head.pop("length")
+            body = entry[end + 1 : end + 1 + length]
+            at = end + 2 + length
+            if len(body) != length or entry[at - 1 : at] != b"\n":
+                raise Finding("an answer is cut off")
+            tries.append(KeptAnswer(body=body, **head))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise Finding(f"an answer has no readable head: {type(exc).__name__}") from exc
+    if not tries:
+        raise Finding("an entry holds no answer")
+    return tries
+
+
+class AnswerLog:
+    """This runner's own log. One thread at a time; ``add`` buffers, ``sync`` makes durable."""
+
+    def __init__(self, root: Path) -> None:
+        self._descriptor, self.name = create_exclusively(root, "answers", ".log")
+        self._waiting: list[bytes] = []
+        self._offset = 0
+
+    def add(self, entry: bytes) -> AnswerRef:
+        """Take an entry; it is durable after the next ``sync``."""
+        ref = AnswerRef(log=self.name, offset=self._offset, length=len(entry), digest=digest_of_bytes(entry))
+        self._waiting.append(entry)
+        self._offset += len(entry)
+        return ref
+
+    def sync(self) -> None:
+        """Write what waits, and sync. Raises ``OSError``."""
+        if self._waiting:
+            write_whole(self._descriptor, b"".join(self._waiting))
+            self._waiting.clear()
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._descriptor)
+
+
+class AnswerReader:
+    """Reads entries of any runner's log below one directory; keeps the last log open."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._open: tuple[str, int] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            os.close(self._open[1])
+            self._open = None
+
+    def read(self, ref: AnswerRef) -> bytes:
+        """The bytes of an entry.
+
+        Raises:
+            Finding: the log is not there, is too short, or the bytes are not those of the digest.
+        """
+        descriptor = self._descriptor(ref.log)
+        entry = os.pread(descriptor, ref.length, ref.offset)
+        if digest_of_bytes(entry) != ref.digest:
+            raise Finding(f"the answer at byte {ref.offset} of {ref.log} is not the one that its row names")
+        return entry
+
+    def _descriptor(self, name: str) -> int:
+        if self._open is not None and self._open[0] == name:
+            return self._open[1]
+        if not _NAME.fullmatch(name):
+            raise Finding(f"{name!r} is no name of an evidence log")
+        try:
+            descriptor = os.open(self._root / name, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as exc:
+            raise Finding(f"the evidence log {name} cannot be read: {exc.strerror}") from exc
+        if self._open is not None:
+            os.close(self._open[1])
+        self._open = (name, descriptor)
+        return descriptor
