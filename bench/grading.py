@@ -2,8 +2,8 @@
 
 Usage: ``.venv/bin/python bench/grading.py [--install] [--peers DIR] [--seconds S]``. The peer lives in an environment
 of its own under DIR (``$PEERS``, else ``build/peers``); ``--install`` makes it. Both sides grade the same answers, made
-from the possible answers, and each side's best round counts. Ours is timed with the grader made once for each case, as in
-a run (a case is graded for each target and repeat), through ``judge``, and with the grader made anew for each answer.
+from the possible answers, and each side's best round counts. Ours is timed with the grader made once for each case, as
+in a run (a case is graded for each target and repeat), through ``judge``, and with the grader made for each answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The other side of ``grading.py``: BFCL's AST checker on BFCL's own data. Runs in the environment of ``bfcl-eval``.
 
 Usage: ``PYTHON bench/grading_bfcl.py ITEMS.json SECONDS``, called by ``grading.py``. It writes the items that both
-sides grade and prints one JSON line with its own time. The checker is BFCL's, unchanged; only the table of models, which
-would import the SDK of every provider to look up one flag, is replaced by a table with one model whose flag is off.
+sides grade and prints one JSON line with its own time. The checker is BFCL's, unchanged; only the table of models,
+which would import the SDK of every provider to look up one flag, is replaced by one model whose flag is off.
 """
 
 from __future__ import annotations

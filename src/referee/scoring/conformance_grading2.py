@@ -27,6 +27,7 @@ _VERDICTS = {True: "PASS", False: "FAIL", None: "EXCLUDE"}
 _WORDS = "None of the tools fits."
 
 _BREAKS = {"timeout": "timeout", "dns": "dns", "network": "connect", "connection": "connect", "reset": "reset"}
+_STREAMS = ("stream", "deltas", "chunks", "events")
 _HTTP_OK = 200
 
 
@@ -40,6 +41,7 @@ class _Sent:
     headers: tuple[tuple[str, str], ...] = ()
     broke: str | None = None
     inlined: bool = False
+    streamed: bool = False
 
     def read(self) -> Reading:
         """The answer as the reader of answers reads it."""
@@ -49,7 +51,7 @@ class _Sent:
             self.body,
             broke=self.broke,
             detail="",
-            streamed=False,
+            streamed=self.streamed,
             shape=self.shape,
             inlined=self.inlined,
         )
@@ -142,18 +144,33 @@ def _sent(given: Any, *, inlined: bool) -> _Sent:
     raise ShapeError("an answer is text, a list of calls or an object")
 
 
-def _of_object(given: dict[str, Any], inlined: bool) -> _Sent:  # noqa: PLR0911 — one for each surface
+def _of_object(given: dict[str, Any], inlined: bool) -> _Sent:
+    return _of_transport(given, inlined) or _of_surface(given, inlined) or _chat(given, given, inlined)
+
+
+def _of_transport(given: dict[str, Any], inlined: bool) -> _Sent | None:
+    """What names a status, a break, a stream, the output of a CLI, or is a body as it stands."""
     if "http" in given:
         return _of_status(given, inlined)
     for name, broke in _BREAKS.items():
         if given.get(name) or given.get("error") == name or given.get("broke") == name:
             return _Sent(b"", status=None, broke=broke, inlined=inlined)
+    for name in _STREAMS:
+        if isinstance(given.get(name), list):
+            return _stream(given[name], given, inlined)
+    if "stdout" in given:
+        output = str(given["stdout"]).encode("utf-8", "replace")
+        return _Sent(output, "cli-envelope", status=given.get("exit_code", 0), inlined=True)
     if "choices" in given or ("error" in given and "content" not in given):
         return _Sent(_bytes(given), inlined=inlined)
+    return None
+
+
+def _of_surface(given: dict[str, Any], inlined: bool) -> _Sent | None:
+    """What has the form of a surface other than a message of a chat completion, or is one call by itself."""
     if "output" in given or given.get("type") == "function_call":
         output = given.get("output", [{"name": "f", **given}])
-        status = {"status": "completed"} if "status" not in given else {}
-        return _Sent(_bytes({**status, **given, "output": output}), "openai-responses", inlined=inlined)
+        return _Sent(_bytes({"status": "completed", **given, "output": output}), "openai-responses", inlined=inlined)
     if "message" in given:
         return _Sent(_bytes({"done": True, "done_reason": "stop", **given}), "ollama", inlined=inlined)
     if "input" in given:
@@ -163,9 +180,8 @@ def _of_object(given: dict[str, Any], inlined: bool) -> _Sent:  # noqa: PLR0911 
         return _anthropic(given, inlined)
     if "arguments" in given or ("function" in given and "tool_calls" not in given):
         call = {key: one for key, one in given.items() if key not in {"finish_reason", "content"}}
-        message = {"content": given.get("content"), "tool_calls": [_tool_call(call)]}
-        return _chat(message, given, inlined)
-    return _chat(given, given, inlined)
+        return _chat({"content": given.get("content"), "tool_calls": [_tool_call(call)]}, given, inlined)
+    return None
 
 
 def _has_blocks(content: Any) -> bool:
@@ -177,6 +193,8 @@ def _of_status(given: dict[str, Any], inlined: bool) -> _Sent:
     if isinstance(status, bool) or not isinstance(status, int):
         raise ShapeError(f"http is a status, not {status!r}")
     rest = {key: one for key, one in given.items() if key not in {"http", "headers", "body"}}
+    if status == _HTTP_OK and rest and "body" not in given:
+        return _sent(rest, inlined=inlined)
     body = given.get("body", rest)
     headers = given.get("headers") or {}
     return _Sent(
@@ -200,6 +218,23 @@ def _chat(message: dict[str, Any], around: dict[str, Any], inlined: bool) -> _Se
     said = {key: one for key, one in message.items() if key != "finish_reason"}
     choice = {"index": 0, "message": {"role": "assistant", "content": None, **said}, "finish_reason": finish}
     return _Sent(_bytes({"object": "chat.completion", "choices": [choice]}), inlined=inlined)
+
+
+def _stream(deltas: list[Any], around: dict[str, Any], inlined: bool) -> _Sent:
+    """Deltas of a message, or whole chunks, as a stream of events."""
+    chunks = [one if not isinstance(one, dict) or "choices" in one or "error" in one else _delta(one) for one in deltas]
+    if "finish_reason" in around:
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": around["finish_reason"]}]})
+    events = [one if isinstance(one, str) else json.dumps(one) for one in chunks]
+    ended = not isinstance(around.get("done"), bool) or around["done"]
+    lines = [f"data: {one}\n\n" for one in (*events, *(["[DONE]"] if ended and "[DONE]" not in events else []))]
+    return _Sent("".join(lines).encode("utf-8", "replace"), inlined=inlined, streamed=True)
+
+
+def _delta(delta: dict[str, Any]) -> dict[str, Any]:
+    if "tool_calls" not in delta and ("function" in delta or "index" in delta):
+        delta = {"tool_calls": [delta]}
+    return {"choices": [{"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None}]}
 
 
 def _anthropic(message: dict[str, Any], inlined: bool) -> _Sent:

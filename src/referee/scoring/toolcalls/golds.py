@@ -1,19 +1,20 @@
-"""An oracle's value, made ready to be compared: one small matcher for each value of the grammar (bake-off §9). Pure.
+# ruff: noqa: D102 — what the three methods of a matcher mean is said once, in Gold
+"""The values of an oracle, ready to be compared: one small matcher for each form of the grammar (bake-off §9). Pure.
 
-``compiled`` reads the gold once; matching then costs a few comparisons, and only a failure is put into words.
+A matcher says quickly whether a value matches, and, only when asked, why not.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
 
 from referee.core.cases import Grading, Policy
 from referee.scoring.toolcalls import words
 from referee.scoring.toolcalls.matching import pair
-from referee.scoring.toolcalls.schemas import NONE_NAMED, Place
+from referee.scoring.toolcalls.schemas import Place
 from referee.scoring.toolcalls.values import ambiguous, contains, json_text, normal, number, same_number
 
 #: A gold of at most so many characters compares strictly in the second generation.
@@ -22,10 +23,10 @@ SHORT_GOLD = 3
 REPAIRED = "repaired"
 AMBIGUOUS = "ambiguous-number"
 
-_ABSENT: Any = object()
+ABSENT: Any = object()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, frozen=True)
 class Rules:
     """The rules of one case: its generation and its policy, every default filled in."""
 
@@ -60,33 +61,39 @@ class Gold(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class _Null:
+class Null:
+    """Null: matches null, and, as a member, one that is absent."""
+
     def match(self, value: Any, notes: set[str]) -> bool:  # noqa: ARG002 — the seam's
         return value is None
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:  # noqa: ARG002
-        return [] if value is None else [_differs(path, None, value)]
+        return [] if value is None else [differs(path, None, value)]
 
     def wants(self) -> Any:
         return None
 
 
 @dataclass(slots=True, eq=False)
-class _Boolean:
+class Boolean:
+    """A truth value: matches only itself."""
+
     gold: bool
 
     def match(self, value: Any, notes: set[str]) -> bool:  # noqa: ARG002
         return value is self.gold
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:  # noqa: ARG002
-        return [] if value is self.gold else [_differs(path, self.gold, value)]
+        return [] if value is self.gold else [differs(path, self.gold, value)]
 
     def wants(self) -> Any:
         return self.gold
 
 
 @dataclass(slots=True, eq=False)
-class _Number:
+class Number:
+    """A number: matches any of its written forms; ``in_text`` says whether text may be one."""
+
     gold: int | float
     in_text: bool
 
@@ -99,7 +106,7 @@ class _Number:
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
         if self.match(value, notes):
             return []
-        said = _differs(path, self.gold, value)
+        said = differs(path, self.gold, value)
         if type(value) is not str:
             return [said]
         read = number(value)
@@ -114,39 +121,47 @@ class _Number:
 
 
 @dataclass(slots=True, eq=False)
-class _String:
-    """``how``: ``equal`` to the gold, ``within`` either in the other, or so on token boundaries (``tokens``)."""
+class String:
+    """A string: equal after normalisation, or, where nothing is strict, one within the other."""
 
     gold: str
-    normalised: str
-    how: Literal["equal", "within", "tokens"]
+    rules: Rules
+    place: Place
+    strict: bool
+    _normal: str | None = None
 
-    def match(self, value: Any, notes: set[str]) -> bool:  # noqa: ARG002
+    def match(self, value: Any, notes: set[str]) -> bool:  # noqa: ARG002, PLR0911 — what is cheap comes first
         if type(value) is not str:
             if type(value) is not int and type(value) is not float:
                 return False
             value = json_text(value)
-            if value is None:
-                return False
         if value == self.gold:
             return True
-        one, other = self.normalised, normal(value)
+        if value is None:
+            return False
+        if self._normal is None:
+            self._normal = normal(self.gold)
+        one, other = self._normal, normal(value)
         if one == other:
             return True
-        if self.how == "equal" or not one or not other:
+        if not one or not other or self.strict or self.rules.strict_args:
             return False
         whole, part = (one, other) if len(one) > len(other) else (other, one)
-        return part in whole if self.how == "within" else contains(whole, part)
+        if self.rules.grading == 1:
+            return part in whole
+        return len(one) > SHORT_GOLD and not self.place.strict and contains(whole, part)
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
-        return [] if self.match(value, notes) else [_differs(path, self.gold, value)]
+        return [] if self.match(value, notes) else [differs(path, self.gold, value)]
 
     def wants(self) -> Any:
         return self.gold
 
 
 @dataclass(slots=True, eq=False)
-class _AnyOf:
+class AnyOf:
+    """Named alternatives."""
+
     golds: Sequence[Gold]
 
     def match(self, value: Any, notes: set[str]) -> bool:
@@ -162,14 +177,16 @@ class _AnyOf:
             return self.golds[0].explain(value, path, notes)
         for gold in self.golds:
             gold.explain(value, path, notes)  # what is to be counted apart, whatever the alternative
-        return [f"argument `{words.text(path)}`: expected {_wanted(self)}, got {words.shown(value)}"]
+        return [f"argument `{words.text(path)}`: expected {wanted(self)}, got {words.shown(value)}"]
 
     def wants(self) -> Any:
         return self.golds[0].wants() if len(self.golds) == 1 else {"anyOf": [gold.wants() for gold in self.golds]}
 
 
 @dataclass(slots=True, eq=False)
-class _Array:
+class Array:
+    """A list: by position, or as a set by a perfect matching."""
+
     golds: Sequence[Gold]
     as_set: bool
 
@@ -188,12 +205,12 @@ class _Array:
         if self.match(value, notes):
             return []
         if not isinstance(value, list):
-            return [_differs(path, self.wants(), value)]
+            return [differs(path, self.wants(), value)]
         if len(value) != len(self.golds):
             wanted = words.count(len(self.golds), "element")
             return [f"argument `{words.text(path)}`: expected {wanted}, got {len(value)}: {words.shown(value)}"]
         if self.as_set:
-            return [f"{_differs(path, self.wants(), value)}, in any order"]
+            return [f"{differs(path, self.wants(), value)}, in any order"]
         return [
             phrase
             for at, (gold, one) in enumerate(zip(self.golds, value, strict=True))
@@ -205,7 +222,7 @@ class _Array:
 
 
 @dataclass(slots=True, eq=False)
-class _Decoding:
+class Decoding:
     """Where the schema says array or object, a JSON string is decoded once and noted as repaired."""
 
     gold: Gold
@@ -216,203 +233,44 @@ class _Decoding:
         if type(value) is not str:
             return self.gold.match(value, notes)
         inner = _decoded(value, self.kinds)
-        if inner is _ABSENT:
+        if inner is ABSENT:
             return self.gold.match(value, notes)
         notes.add(REPAIRED)
         return not self.strict_args and self.gold.match(inner, notes)
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
-        inner = _decoded(value, self.kinds) if type(value) is str else _ABSENT
-        if inner is _ABSENT:
+        inner = _decoded(value, self.kinds) if type(value) is str else ABSENT
+        if inner is ABSENT:
             return self.gold.explain(value, path, notes)
         notes.add(REPAIRED)
         if phrases := self.gold.explain(inner, path, notes):
             return phrases
-        said = f"{_differs(path, self.wants(), value)}, JSON as text, which strictArgs does not take"
+        said = f"{differs(path, self.wants(), value)}, JSON as text, which strictArgs does not take"
         return [said] if self.strict_args else []
 
     def wants(self) -> Any:
         return self.gold.wants()
 
 
-@dataclass(slots=True, eq=False)
-class Member:
-    """One member of an object: whether it may be absent, and whether null says that it is."""
-
-    name: str
-    gold: Gold
-    absent_ok: bool
-    null_is_absent: bool
-
-
-@dataclass(slots=True, eq=False)
-class Members:
-    """An object, or the arguments themselves."""
-
-    members: Sequence[Member]
-    rules: Rules
-    place: Place
-    names: Collection[str] = ()
-
-    def match(self, value: Any, notes: set[str]) -> bool:
-        """Whether a given object matches."""
-        if not isinstance(value, dict):
-            return False
-        found = 0
-        for member in self.members:
-            got = value.get(member.name, _ABSENT)
-            if got is _ABSENT:
-                if not member.absent_ok:
-                    return False
-                continue
-            found += 1
-            if got is None and member.null_is_absent:
-                if not member.absent_ok:
-                    return False
-            elif not member.gold.match(got, notes):
-                return False
-        if self.rules.extra is True or len(value) == found:
-            return True
-        return all(key in self.names or self._tolerated(key, got) for key, got in value.items())
-
-    def _tolerated(self, name: str, value: Any) -> bool:
-        if self.rules.extra == "schema":
-            return self.place.knows(name)
-        if self.rules.extra or self.rules.grading == 1:
-            return self.rules.extra
-        if value is None and self.place.optional(name):
-            return True
-        place = self.place.member(name)
-        default = place.default
-        return default is not NONE_NAMED and _literal(default, self.rules, place).match(value, set())
-
-    def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
-        """Why a given object does not match."""
-        if not isinstance(value, dict):
-            return [_differs(path, self.wants(), value)]
-        phrases: list[str] = []
-        for member in self.members:
-            place = f"{path}.{member.name}" if path else member.name
-            got = value.get(member.name, _ABSENT)
-            if got is _ABSENT or (got is None and member.null_is_absent):
-                if member.absent_ok:
-                    continue
-                given = " is missing:" if got is _ABSENT else " is null:"
-                phrases.append(f"argument `{words.text(place)}`{given} expected {_wanted(member.gold)}")
-            else:
-                phrases += member.gold.explain(got, place, notes)
-        if self.rules.extra is not True:
-            for name, got in value.items():
-                if name not in self.names and not self._tolerated(name, got):
-                    phrases.append(self._invented(f"{path}.{name}" if path else name))
-        return phrases
-
-    def _invented(self, place: str) -> str:
-        why = "does not exist in the schema" if self.rules.extra == "schema" else "was not expected"
-        return f"argument `{words.text(place)}` {why}"
-
-    def wants(self) -> Any:
-        """The object in plain JSON."""
-        return {member.name: member.gold.wants() for member in self.members}
-
-
-def _wanted(gold: Gold) -> str:
-    if isinstance(gold, _AnyOf):
+def wanted(gold: Gold) -> str:
+    """A gold in words."""
+    if isinstance(gold, AnyOf):
         return words.listed([words.shown(one.wants()) for one in gold.golds], "or") or "nothing"
     return words.both(gold.wants(), "x")[0]
 
 
-def _differs(path: str, expected: Any, got: Any) -> str:
+def differs(path: str, expected: Any, got: Any) -> str:
+    """An expected and a given value at a place of the arguments, in words."""
     wanted, given = words.both(expected, got)
     return f"argument `{words.text(path)}`: expected {wanted}, got {given}"
-
-
-def compiled(gold: Any, rules: Rules, place: Place, *, strict: bool = False, literal: bool = False) -> Gold:
-    """A value of the oracle, ready to be compared at its place in the schema.
-
-    Args:
-        gold: the value; ``{"eq": v}`` and ``{"anyOf": [...]}`` are operators.
-        rules: of the case.
-        place: what the schema says here; used by the second generation.
-        strict: strings compare strictly (below ``eq``).
-        literal: nothing is an operator.
-    """
-    made = _compiled(gold, rules, place, strict, literal)
-    if rules.grading == 1 or not _may_contain(made):
-        return made
-    kinds = place.containers
-    return _Decoding(made, kinds, rules.strict_args) if kinds else made
-
-
-def _compiled(gold: Any, rules: Rules, place: Place, strict: bool, literal: bool) -> Gold:  # noqa: PLR0911 — one a kind
-    if isinstance(gold, str):
-        return _string(gold, rules, place, strict)
-    if isinstance(gold, dict):
-        if len(gold) == 1 and not literal:
-            if "eq" in gold:
-                return _compiled(gold["eq"], rules, place, True, literal)
-            if isinstance(gold.get("anyOf"), list):
-                return _AnyOf([_compiled(one, rules, place, strict, literal) for one in gold["anyOf"]])
-        return members(gold, rules, place, strict=strict, literal=literal)
-    if gold is None:
-        return _Null()
-    if isinstance(gold, bool):
-        return _Boolean(gold)
-    if isinstance(gold, int | float):
-        return _Number(gold, rules.grading == 1 or not rules.strict_args)
-    if isinstance(gold, list | tuple):
-        golds = [compiled(one, rules, place.element(at), strict=strict, literal=literal) for at, one in enumerate(gold)]
-        return _Array(golds, rules.as_set)
-    return _unknown(gold)
-
-
-def _unknown(gold: Any) -> NoReturn:
-    raise TypeError(f"{type(gold).__name__} is no JSON value")
-
-
-def _string(gold: str, rules: Rules, place: Place, strict: bool) -> _String:
-    normalised = normal(gold)
-    if strict or rules.strict_args:
-        return _String(gold, normalised, "equal")
-    if rules.grading == 1:
-        return _String(gold, normalised, "within")
-    exactly = len(normalised) <= SHORT_GOLD or place.strict
-    return _String(gold, normalised, "equal" if exactly else "tokens")
-
-
-def members(
-    gold: dict[str, Any], rules: Rules, place: Place, *, strict: bool = False, literal: bool = False
-) -> Members:
-    """An object of the oracle, or the arguments themselves: no operator, whatever its keys."""
-    made: list[Member] = []
-    for name, value in gold.items():
-        at = place.member(name)
-        one = compiled(value, rules, at, strict=strict, literal=literal)
-        absent_ok = (value is None or isinstance(value, dict)) and one.match(None, set())  # null, or an operator on it
-        optional = False
-        if rules.grading != 1:
-            default, optional = at.default, place.optional(name)
-            absent_ok = absent_ok or (default is not NONE_NAMED and one.match(default, set()))
-        made.append(Member(name, one, absent_ok, optional))
-    return Members(made, rules, place, gold.keys())
-
-
-def _literal(value: Any, rules: Rules, place: Place) -> Gold:
-    return compiled(value, rules, place, strict=True, literal=True)
-
-
-def _may_contain(gold: Gold) -> bool:
-    if isinstance(gold, _AnyOf):
-        return any(map(_may_contain, gold.golds))
-    return isinstance(gold, _Array | Members)
 
 
 def _decoded(value: str, kinds: tuple[type, ...]) -> Any:
     try:
         inner = json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        return _ABSENT
-    return inner if isinstance(inner, kinds) else _ABSENT
+        return ABSENT
+    return inner if isinstance(inner, kinds) else ABSENT
 
 
 def _no_constant(name: str) -> NoReturn:

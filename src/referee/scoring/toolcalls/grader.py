@@ -16,9 +16,10 @@ from referee.core.bakeoff import Blame
 from referee.core.cases import Call, Case, Grading, Tool
 from referee.scoring.toolcalls import words
 from referee.scoring.toolcalls.answers import canonical_answer, canonical_call
-from referee.scoring.toolcalls.golds import REPAIRED, Members, Rules, members
+from referee.scoring.toolcalls.golds import REPAIRED, Rules
 from referee.scoring.toolcalls.matching import pair
-from referee.scoring.toolcalls.schemas import Place, place_of
+from referee.scoring.toolcalls.oracle import Members, members
+from referee.scoring.toolcalls.schemas import Place
 from referee.scoring.toolcalls.traces import attempted, leaked
 
 DUPLICATE = "duplicate-call"
@@ -27,12 +28,14 @@ LEAK = "template-leak"
 CONTENT = "content_fallback"
 ATTEMPTED = "attempted-call"
 
+THEN = "then"
+
 #: So many phrases of a failure are said, and so many calls are looked at for the one that was meant.
 _MOST_PHRASES = 3
 _MOST_CALLS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Expected:
     """One expected call, its arguments ready to be compared."""
 
@@ -45,7 +48,7 @@ class _Expected:
     @property
     def said(self) -> str:
         """The call in the words of a pass."""
-        names = [words.text(member.name) for member in self.arguments.members]
+        names = [words.text(name) for name in self.arguments.golds]
         return f"{self.name} with {words.listed(names)}" if names else self.name
 
 
@@ -64,15 +67,15 @@ class Grader:
         self.case = case
         self.rules = Rules.of(case.policy, grading)
         self._names = frozenset(tool.name for tool in tools)
-        places = {tool.name: place_of(tool.parameters) for tool in tools}
-        self._expected = tuple(self._ready(call, places) for call in case.golds)
+        self._expected = tuple(self._ready(call, tools) for call in case.golds)
         self._abstains = case.abstains
         self._listed = case.expected_calls is not None
         self._ordered = self._listed and case.policy.call_order == "strict"
         self._pass: Grade | None = None
 
-    def _ready(self, call: Call, places: Mapping[str, Place]) -> _Expected:
-        return _Expected(call.name, members(call.arguments, self.rules, places.get(call.name, Place())))
+    def _ready(self, call: Call, tools: Sequence[Tool]) -> _Expected:
+        parameters = next((tool.parameters for tool in tools if tool.name == call.name), {})
+        return _Expected(call.name, members(call.arguments, self.rules, Place(parameters, parameters)))
 
     # --- an answer as it was read ------------------------------------------------------------------------------------
 
@@ -167,14 +170,14 @@ class Grader:
         if len(calls) != len(expected):
             wanted = words.count(len(expected), "call")
             return (
-                f"{wanted} {_verb(expected)} expected: {_names(expected)}; "
-                f"{len(calls)} {_verb(calls)} given: {_names(calls)}"
+                f"{wanted} {_verb(expected)} expected: {_names(expected, THEN)}; "
+                f"{len(calls)} {_verb(calls)} given: {_names(calls, THEN)}"
             )
         wrong = [at for at, (one, call) in enumerate(zip(expected, calls, strict=True)) if not one.match(call, notes)]
         if not wrong:
             return None
         if self._any_order(calls, set()) is None:
-            return f"the calls came in another order: {_names(calls)}; expected {_names(expected)}"
+            return f"the calls came in another order: {_names(calls, THEN)}; expected {_names(expected, THEN)}"
         at = wrong[0]
         return f"call {at + 1}: {self._why(expected[at], [calls[at]], notes)}"
 
@@ -190,8 +193,10 @@ class Grader:
         if -1 in partners:
             missing = expected[partners.index(-1)]
             if not any(call.name == missing.name for call in rest):
-                again = f" {_times(missing, expected)}" if any(call.name == missing.name for call in calls) else ""
-                return f"{missing.said} was expected{again} and not called; called were {_names(calls)}"
+                times = sum(one.name == missing.name for one in expected)
+                if given := sum(call.name == missing.name for call in calls):
+                    return f"{missing.name} was expected in {times} calls; {given} {_verb(calls[:given])} given"
+                return f"{missing.said} was expected and not called; {_were(calls)} called"
             return self._why(missing, [call for call in rest if call.name == missing.name], notes)
         for at in taken:
             notes |= seen[at]
@@ -244,8 +249,8 @@ def _flags(first: Sequence[str], then: Sequence[str] | set[str]) -> tuple[str, .
     return tuple(dict.fromkeys([*first, *sorted(then)]))
 
 
-def _names(calls: Sequence[Any]) -> str:
-    return words.listed([words.text(call.name) for call in calls])
+def _names(calls: Sequence[Any], joint: str = "and") -> str:
+    return words.listed([words.text(call.name) for call in calls], joint)
 
 
 def _verb(calls: Sequence[Any]) -> str:
@@ -254,10 +259,6 @@ def _verb(calls: Sequence[Any]) -> str:
 
 def _were(calls: Sequence[Any]) -> str:
     return f"{_names(calls)} {_verb(calls)}"
-
-
-def _times(missing: _Expected, expected: Sequence[_Expected]) -> str:
-    return f"in {words.count(sum(one.name == missing.name for one in expected), 'call')}"
 
 
 def _odd(calls: Sequence[GivenCall]) -> str:

@@ -145,11 +145,6 @@ class Place:
         return NONE_NAMED
 
 
-def place_of(parameters: Mapping[str, Any]) -> Place:
-    """The place of a tool's arguments object."""
-    return Place(parameters, parameters)
-
-
 def _lay_out(
     root: Mapping[str, Any], schema: Any, hops: int, *, certain: bool = True
 ) -> Iterator[tuple[Mapping[str, Any], bool]]:
