@@ -23,8 +23,8 @@ from referee.publish.words import count
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Which model, through which lane, calls tools rightly, and keeps from it where none fits? From a plan to a report: "
-    "init, freeze, run, report; decide for what changes on the way.",
+    help="Which model, through which lane, calls tools rightly, and keeps from it where none fits? From a plan to a "
+    "report: init, freeze, run, report; decide for what changes on the way.",
 )
 
 INIT_SCHEMA = "referee.bakeoff-init/1"
