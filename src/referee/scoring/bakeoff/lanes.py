@@ -26,8 +26,11 @@ STOPS = {
     "config": "it was stopped at once: the endpoint refused the request or the credential",
 }
 
-#: What a lane says of its backend when it says nothing.
-UNKNOWN = frozenset({"", "unknown"})
+#: Channels that control what serves the model: there, a backend that changes is mixed provenance. Elsewhere the lane
+#: declares it as uncontrolled, and a change is a caveat.
+PINNED_BACKEND = frozenset({"own-infrastructure", "local", "embedded"})
+
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def about(tally: TargetTally) -> About:
         price=target.price,
         subset=tally.subset,
         models_served=tuple(sorted(tally.models_served)),
-        provenances=tuple(sorted(tally.provenances)),
+        provenances=backends(tally),
         harness_versions=tuple(sorted(tally.harness_versions)),
         runs=tuple(sorted(tally.runs)),
     )
@@ -167,8 +170,9 @@ def _errors(tally: TargetTally, protocol: Protocol) -> list[Note]:
         notes.append(
             Note("infra", f"{failed} of {tally.usable} attempts failed by infrastructure, more than {limit}: {worst}")
         )
-    if tally.stopped in STOPS:
-        notes.append(Note(tally.stopped, STOPS[tally.stopped]))
+    ended, _, detail = (tally.stopped or "").partition(":")
+    if ended in STOPS:
+        notes.append(Note(ended, STOPS[ended] + (f" ({detail.strip()})" if detail.strip() else "")))
     return notes
 
 
@@ -196,14 +200,20 @@ def _provenance(tally: TargetTally) -> list[Note]:
         "target files": tally.targets,
         "lanes": tally.surfaces,
         "served models": tally.models_served,
-        "provenances": tally.provenances,
+        "serving backends": backends(tally) if tally.surface.channel in PINNED_BACKEND else (),
     }
     for what, found in mixed.items():
         if len(set(found)) > 1:
             notes.append(Note("mixed-provenance", f"its rows come from {len(set(found))} different {what}"))
-    if UNKNOWN & set(tally.provenances):
+    unsaid = [what for what, found in mixed.items() if UNKNOWN in found]
+    if tally.usable and (unsaid or not (tally.protocols and tally.suites and tally.targets and tally.surfaces)):
         notes.append(Note("unknown-provenance", "some of its rows do not say where they come from"))
     return notes
+
+
+def backends(tally: TargetTally) -> tuple[str, ...]:
+    """What its rows say of the serving backend; a row without an answer says nothing."""
+    return tuple(sorted(set(tally.provenances) - {""}))
 
 
 def caveats(tally: TargetTally) -> tuple[Note, ...]:
@@ -238,6 +248,11 @@ def caveats(tally: TargetTally) -> tuple[Note, ...]:
             len(tally.harness_versions) > 1,
             "several-harness-versions",
             f"its rows were made with {len(tally.harness_versions)} versions of the harness",
+        ),
+        (
+            len(backends(tally)) > 1,
+            "backend-changed",
+            f"its answers name {len(backends(tally))} different serving backends: the lane does not pin one",
         ),
         (
             not tally.models_served and tally.usable > 0,
