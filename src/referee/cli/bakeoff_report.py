@@ -167,7 +167,7 @@ def print_board(console: Console, summary: Summary) -> None:
     """The boards as tables, and the targets that are not ranked with the reason."""
     for board in summary.boards:
         where = "whole suite" if board.subset is None else f"subset {board.subset}"
-        console.print(plain(f"{summary.plan.title}: {where}, {board.cases} cases of {', '.join(board.arms)}"))
+        console.print(plain(f"{summary.plan.title}: {where}, {board.cases} cases of the arm {', '.join(board.arms)}"))
         table = columns(
             *("place>", "tie>", "target", "model and lane", "sovereignty", "tier", "valid-pass>", "second interval>"),
             *("pass^k>", "format>", "cases>", "attempts>"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from referee.core.cases import CATEGORIES
 from referee.publish import words
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Heading, Items, Para, Row, Section, cells, table
@@ -60,7 +61,8 @@ def parts(summary: Summary) -> Section:
         ("By category", [(row.about, row.by_category) for row in summary.breakdowns]),
         ("By language of the case", [(row.about, row.by_language) for row in summary.breakdowns]),
     ):
-        names = sorted({name for _, rates in chosen for name in rates})
+        there = {name for _, rates in chosen for name in rates}
+        names = [*(name for name in CATEGORIES if name in there), *sorted(there - set(CATEGORIES))]
         if not names:
             continue
         heads = ("target", *(f"{name}>" for name in names))
@@ -111,9 +113,18 @@ def _arm(arm: ArmTable) -> Iterator[Block]:
     )
     yield Para(arm.about_arm)
     if arm.rows:
-        heads = ("place>", "target", "tier", "valid-pass>", "second interval>", "pass^k>", "format rate>", "cases>")
+        heads = (
+            "place>",
+            "tie cluster>",
+            "target",
+            "tier",
+            "valid-pass>",
+            "second interval>",
+            "pass^k>",
+            "format rate>",
+        )
         caption = "Never pooled into the headline" + ("" if arm.ranked else "; shown, never ranked")
-        yield table(caption, heads, [_arm_row(row) for row in arm.rows])
+        yield table(caption, (*heads, "cases>"), [_arm_row(row) for row in arm.rows])
     if arm.not_shown:
         yield Para(f"Without a row here: {', '.join(arm.not_shown)}.", note=True)
 
@@ -122,6 +133,7 @@ def _arm_row(row: ArmRow) -> Row:
     found = row.figures
     line = cells(
         "unranked" if row.place is None else str(row.place),
+        figures.NONE if row.cluster is None else str(row.cluster),
         target(row.about),
         row.tier.name,
         figures.rate(found.rate),
@@ -325,6 +337,6 @@ def compared(one: Compared) -> Iterator[Block]:
             for scope in one.scopes
         ]
         heads = ("cases", f"{plan.a}>", f"{plan.b}>", "a less b>", "p>", "both>", "only a>", "only b>", "neither>")
-        yield table("Wilcoxon's signed-rank test, not corrected: registered before", (*heads, "unsteady>"), rows)
+        yield table("Wilcoxon's signed-rank test on per-case rates, not corrected", (*heads, "unsteady>"), rows)
     if one.caveats:
         yield Items("Caveats:", tuple(note.sentence for note in one.caveats))

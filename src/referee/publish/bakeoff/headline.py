@@ -21,7 +21,7 @@ from referee.publish.bakeoff.blocks import (
     cells,
     table,
 )
-from referee.publish.words import moment
+from referee.publish.words import count, moment
 from referee.scoring.bakeoff.figures import About, Note
 from referee.scoring.bakeoff.summary import Board, Power, Standing, Summary
 
@@ -36,6 +36,17 @@ def target(about: About) -> Cell:
     """A target, with the model and the lane that its name stands for: no verdict stands without its lane."""
     lane = f"{about.lane}, {figures.say(figures.CHANNELS, about.channel)}"
     return Cell(about.target, code=True, below=f"{about.model} through {lane}")
+
+
+def head(summary: Summary) -> str:
+    """The report's header in words: physical rows, and usable ones of the capability arm and of additions (§11)."""
+    totals = summary.totals
+    capability, additions = figures.count(totals.capability_rows), figures.count(totals.additions_rows)
+    return (
+        f"{figures.count(totals.physical_rows)} physical rows in {count(len(summary.shards), 'shard')}; of the usable "
+        f"ones {capability} stand in the capability arm, {additions} in additions, never pooled. "
+        f"{count(len(summary.decisions), 'decision')} logged, {summary.amending} of which amend the protocol."
+    )
 
 
 def ground(summary: Summary, freezes: tuple[ProtocolFrozen, ...]) -> Section:
@@ -164,7 +175,7 @@ def boards(summary: Summary) -> Section:
 
 def _board(board: Board) -> Iterator[Block]:
     name = "The whole suite" if board.subset is None else f"The registered subset {board.subset}"
-    yield Heading(f"{name}: {figures.count(board.cases)} cases of {', '.join(board.arms)}")
+    yield Heading(f"{name}: {figures.count(board.cases)} cases of the arm {', '.join(board.arms)}")
     if not board.rows:
         yield Para("No target is ranked here.")
         return

@@ -63,11 +63,11 @@ def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
     summary = basis.summary
     return Document(
         summary.plan.title,
-        summary.plan.question,
+        f"{summary.plan.question} {headline.head(summary)}",
         (
+            headline.boards(summary),
             headline.limitations(summary),
             headline.ground(summary, basis.freezes),
-            headline.boards(summary),
             beside.lanes(summary),
             headline.separated(summary),
             beside.parts(summary),
