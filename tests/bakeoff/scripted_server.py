@@ -54,6 +54,7 @@ class ScriptedServer:
     listed: dict[str, Any] = field(default_factory=dict)  # stands in every entry of the catalogue
     ollama: dict[str, Any] = field(default_factory=dict)  # replaces parts of what /api/show says
     allocated: int | None = None  # the context that /api/ps reports; None for none
+    closed: bool = False  # the catalogue sends strangers away
     refuses: dict[str, int] = field(default_factory=dict)  # last part of a path to the status that it answers
     got: list[Got] = field(default_factory=list)
     count: int = 0
@@ -112,6 +113,8 @@ class ScriptedServer:
             status, message = FORBIDDEN_TO_LOOK[got.play]
             return web.json_response(shapes.error("openai-chat", status, message), status=status)
         end = got.path.rpartition("/")[2]
+        if self.closed and not got.credential:
+            return web.json_response(shapes.error("openai-chat", 401, "who are you?"), status=401)
         if end in self.refuses:
             return web.json_response(shapes.error("openai-chat", self.refuses[end], "no"), status=self.refuses[end])
         names = [*PLAYS, *(f"{name}@eu" for name in ("ok", "402", "503")), *self.models]

@@ -18,6 +18,8 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 #: Longest endings first; a stem keeps at least four letters.
 _ENDINGS = ("ations", "ation", "ungen", "ings", "ing", "ung", "ers", "est", "en", "er", "em", "es", "ed", "et", "te")
+#: What a word of the dictionary may end in beyond itself.
+_INFLECTIONS = ("s", "n", "e", "en", "es", "er", "em", "ern", "ed", "d", "ing")
 _SHORT_ENDINGS = ("s", "e", "n", "t")
 _SHORTEST_STEM = 4
 
@@ -43,7 +45,9 @@ def dictionary() -> Dictionary:
             listed[kind] += words
         elif kind == "same":
             for word in words:
-                same.setdefault(stem(word), stem(words[0]))
+                same[word] = stem(words[0])
+    for word, root in list(same.items()):
+        same.setdefault(stem(word), root)
     return Dictionary(frozenset(listed["stop"]), frozenset(listed["german"]), frozenset(listed["english"]), same)
 
 
@@ -66,8 +70,12 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=20_000)
 def concept(word: str) -> str:
     """What a word stands for: its stem, or the stem that its group of the dictionary has in common."""
-    root = stem(fold(word))
-    return dictionary().same.get(root, root)
+    folded = fold(word)
+    same = dictionary().same
+    for form in (folded, *(folded.removesuffix(ending) for ending in _INFLECTIONS if folded.endswith(ending))):
+        if form in same:
+            return same[form]
+    return same.get(stem(folded), stem(folded))
 
 
 def words_of(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
 from referee import __version__
@@ -230,13 +231,13 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 #: How the transport failed, most special first.
 _FAILURES: tuple[tuple[type[aiohttp.ClientError], str, str], ...] = (
-    (aiohttp.ClientConnectorDNSError, "dns", "the name of {host} cannot be looked up"),
+    (aiohttp.ClientConnectorDNSError, "dns", "the name {name} cannot be looked up"),
     (aiohttp.ClientConnectorCertificateError, "connect", "the certificate of {host} is not trusted"),
     (aiohttp.ClientSSLError, "connect", "no TLS connection to {host} comes about"),
     (aiohttp.ClientConnectorError, "connect", "no connection to {host} comes about"),
     (aiohttp.ServerDisconnectedError, "reset", "{host} ended the connection"),
     (aiohttp.ClientOSError, "reset", "the connection to {host} was reset"),
-    (aiohttp.ClientPayloadError, "protocol", "the body from {host} is broken off or no valid HTTP"),
+    (aiohttp.ClientPayloadError, "reset", "{host} ended the connection in the middle of its answer"),
     (aiohttp.ClientError, "protocol", "what {host} says is no valid HTTP"),
 )
 
@@ -244,11 +245,10 @@ _FAILURES: tuple[tuple[type[aiohttp.ClientError], str, str], ...] = (
 def _failure(exc: aiohttp.ClientError, base_url: str) -> tuple[str, str]:
     """How the transport failed, in our own words: an error's text may quote what the other side sent."""
     broke, words = next((broke, words) for kind, broke, words in _FAILURES if isinstance(exc, kind))
-    if isinstance(exc, aiohttp.ClientPayloadError) and isinstance(
-        exc.__cause__, OSError | aiohttp.ServerConnectionError
-    ):
-        broke = "reset"
-    return broke, words.format(host=URL(base_url).authority)
+    if isinstance(exc.__cause__, ContentEncodingError):
+        broke, words = "protocol", "the body from {host} cannot be unpacked"
+    where = URL(base_url)
+    return broke, words.format(host=where.authority, name=where.host)
 
 
 def _name(exc: BaseException) -> str:
