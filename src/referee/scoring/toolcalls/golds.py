@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal, NoReturn, Protocol
 
 from referee.core.cases import Grading, Policy
@@ -193,13 +194,17 @@ class Array:
     def match(self, value: Any, notes: set[str]) -> bool:
         if not isinstance(value, list) or len(value) != len(self.golds):
             return False
-        if all(gold.match(one, notes) for gold, one in zip(self.golds, value, strict=True)):
+        if not self.as_set:
+            return all(map(_match, self.golds, value, repeat(notes)))
+        # Each pair is compared once: comparing the same ones again at every depth would double the work at each.
+        at_place = [gold.match(one, notes) for gold, one in zip(self.golds, value, strict=True)]
+        if all(at_place):
             return True
-        return self.as_set and -1 not in self._pairing(value, notes)
-
-    def _pairing(self, value: list[Any], notes: set[str]) -> list[int]:
-        fits = [[at for at, one in enumerate(value) if gold.match(one, notes)] for gold in self.golds]
-        return [-1] if [] in fits else pair(fits, len(value))
+        fits = [
+            [at for at, one in enumerate(value) if (at_place[at] if at == mine else gold.match(one, notes))]
+            for mine, gold in enumerate(self.golds)
+        ]
+        return [] not in fits and -1 not in pair(fits, len(value))
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
         if self.match(value, notes):
@@ -263,6 +268,10 @@ def differs(path: str, expected: Any, got: Any) -> str:
     """An expected and a given value at a place of the arguments, in words."""
     wanted, given = words.both(expected, got)
     return f"argument `{words.text(path)}`: expected {wanted}, got {given}"
+
+
+def _match(gold: Gold, value: Any, notes: set[str]) -> bool:
+    return gold.match(value, notes)
 
 
 def _decoded(value: str, kinds: tuple[type, ...]) -> Any:

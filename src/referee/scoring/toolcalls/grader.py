@@ -20,13 +20,12 @@ from referee.scoring.toolcalls.golds import REPAIRED, Rules
 from referee.scoring.toolcalls.matching import pair
 from referee.scoring.toolcalls.oracle import Members, members
 from referee.scoring.toolcalls.schemas import Place
-from referee.scoring.toolcalls.traces import attempted, leaked
+from referee.scoring.toolcalls.traces import leaked
 
 DUPLICATE = "duplicate-call"
 FURTHER = "further-call"
 LEAK = "template-leak"
 CONTENT = "content_fallback"
-ATTEMPTED = "attempted-call"
 
 THEN = "then"
 
@@ -90,11 +89,9 @@ class Grader:
             return Grade(
                 False, reading.well_formed, f"the model gave no answer: {fault.sentence}", reading.flags, fault=fault
             )
-        if not reading.calls and self._abstains and self.rules.grading != 1:
-            flag = CONTENT if CONTENT in reading.flags else ATTEMPTED
-            if flag == CONTENT or attempted(reading.text, {*self._names, *sent}):
-                reason = "no tool should have been called; a call stands as text in the answer"
-                return Grade(False, reading.well_formed, reason, _flags(reading.flags, {flag}), fault=fault)
+        if CONTENT in reading.flags and not reading.calls and self._abstains and self.rules.grading != 1:
+            reason = "no tool should have been called; a call stands as text in the answer"
+            return Grade(False, reading.well_formed, reason, reading.flags, fault=fault)
         calls = [_renamed(call, sent) for call in reading.calls] if sent else reading.calls
         grade = self.grade(calls, repaired=REPAIRED in reading.flags)
         if not reading.flags and fault is None and reading.well_formed:
