@@ -16,6 +16,10 @@ from referee.scoring.lint.objections import Objection
 _TOOL = r"(?:tools?|functions?|calls?|entry|entries|tool[- ]calls?|function[- ]calls?|actions?)"
 _WERKZEUG = r"(?:werkzeuge?s?|tools?|funktion(?:en)?|aufrufe?|\w*aufrufe?|eintrag|einträge|aktion(?:en)?)"
 
+
+#: The narrow sense: a request may well speak of an entry or a call that is none of a tool.
+_TOOLS = r"(?:tools?|functions?|(?:tool|function)[- ]calls?)"
+_WERKZEUGE = r"(?:werkzeuge?s?|tools?|funktion(?:en)?|(?:werkzeug|funktions|tool)-?aufrufe?)"
 _EIN = r"ein(?:e[nmrs]?)?"
 _RUFE = r"(?:rufe?|nutze|verwende|benutze)"
 
@@ -33,19 +37,19 @@ _AT_MOST_ONE = re.compile(
     rf"|\b{_EIN} {_WERKZEUG} (?:pro|je) (?:antwort|nachricht|bitte|anfrage|runde)\b"
 )
 _MUST_CALL = re.compile(
-    rf"\b(?:always|must) (?:call|use|make|emit) (?:an?|some|the|(?:at least |exactly )?one)\b.{{0,40}}\b{_TOOL}\b"
-    rf"|\b(?:call|use|invoke) (?:a|one|at least one) {_TOOL} (?:for|in|with) (?:each|every|any|all)\b"
-    rf"|\bfor (?:each|every) \w+,? (?:you )?(?:must )?(?:call|use|invoke) (?:a|one|at least one|exactly one) {_TOOL}\b"
+    rf"\b(?:always|must) (?:call|use|make|emit) (?:an?|some|the|(?:at least |exactly )?one)\b.{{0,40}}\b{_TOOLS}\b"
+    rf"|\b(?:call|use|invoke) (?:a|one|at least one) {_TOOLS} (?:for|in|with) (?:each|every|any|all)\b"
+    rf"|\bfor (?:each|every) \w+,? (?:you )?(?:must )?(?:call|use|invoke) (?:a|one|at least one|exactly one) {_TOOLS}\b"
     r"|\bnever (?:answer|reply|respond) (?:in|with) (?:plain )?(?:text|words)\b"
-    rf"|\b{_RUFE} (?:immer|stets|in jedem fall|(?:zu|bei) jeder \w+|für jede \w+)\b.{{0,40}}\b{_WERKZEUG}\b"
-    rf"|\b(?:immer|stets) (?:mindestens )?{_EIN} {_WERKZEUG}\b"
+    rf"|\b{_RUFE} (?:immer|stets|in jedem fall|(?:zu|bei) jeder \w+|für jede \w+)\b.{{0,40}}\b{_WERKZEUGE}\b"
+    rf"|\b(?:immer|stets) (?:mindestens )?{_EIN} {_WERKZEUGE}\b"
     r"|\bantworte (?:nie|niemals) (?:in|mit) (?:worten|text)\b"
 )
 _NEVER_CALL = re.compile(
-    rf"\b(?:never|do not|don't|must not) (?:call|use|invoke|make|emit) (?:a |an |any |the )?{_TOOL}\b(?!,)"
-    rf"|\bwithout (?:calling|using) (?:a |any )?{_TOOL}\b"
-    rf"|\b{_RUFE} (?:nie|niemals|k{_EIN}) (?:{_EIN} )?{_WERKZEUG}\b"
-    rf"|\bohne {_WERKZEUG}\b"
+    rf"\b(?:never|do not|don't|must not) (?:call|use|invoke|make|emit) (?:a |an |any |the )?{_TOOLS}\b(?!,)"
+    rf"|\bwithout (?:calling|using) (?:a |any )?{_TOOLS}\b"
+    rf"|\b{_RUFE} (?:nie|niemals|k{_EIN}) (?:{_EIN} )?{_WERKZEUGE}\b"
+    rf"|\bohne {_WERKZEUGE}\b"
 )
 _ANY_ORDER = re.compile(
     r"\b(?:in (?:any|whatever) order|the order does not matter|in beliebiger reihenfolge|die reihenfolge ist egal)\b"
