@@ -147,7 +147,7 @@ def _late_ms(shards: Sequence[ScannedShard]) -> float | None:
 
 
 def _stopped(last: ScannedShard) -> str | None:
-    """Why the target's last shard stopped before its end; None where it came to its end."""
+    """How the target's last shard stopped before its end; None where it came to its end."""
     if last.closed is None:
-        return "its runner was killed before the end"
-    return None if last.closed.ended == "complete" else f"{last.closed.ended}: {last.closed.detail}"
+        return "unclosed"
+    return None if last.closed.ended == "complete" else last.closed.ended

@@ -1,0 +1,163 @@
+"""One attempt: tries until an answer or the end of patience, then redacted, read, judged, and handed over as a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from referee.adapters.store.answers import KeptAnswer, frame
+from referee.core.answers import Reading
+from referee.core.bakeoff import Blame, Fault, Retry, Surface
+from referee.core.cases import Case, Suite
+from referee.core.redaction import Redactor
+from referee.protocols import Ask, Lane, Said
+from referee.runner.bakeoff.budget import Purse
+from referee.runner.bakeoff.guards import LONGEST_WAIT, Halt, Pace
+from referee.runner.bakeoff.verdict import read_kept, verdict
+
+_FAILED, _SERVER_FAILED = 400, 500
+
+
+@dataclass(frozen=True)
+class Question:
+    """A case as it is put to a lane: once for all its repeats."""
+
+    case: Case
+    ask: Ask
+    sent: Mapping[str, str]
+
+    def bytes(self) -> int:
+        """About how long the request is, never less than its text."""
+        tools = [[tool.name, tool.description, dict(tool.parameters)] for tool in self.ask.tools]
+        return len(json.dumps([self.ask.messages, tools])) + 1000
+
+
+@dataclass(frozen=True)
+class Way:
+    """What the attempts at one target share."""
+
+    lane: Lane
+    surface: Surface
+    suite: Suite
+    retry: Retry
+    deadline_seconds: float
+    redactor: Redactor
+    purse: Purse | None
+    pace: Pace
+    halt: Halt
+    interrupted: Halt
+
+
+@dataclass
+class Outcome:
+    """What came of an attempt: the members of its row that are its own, and its entry for the evidence log.
+
+    ``row`` is None where there is none: the attempt was given up, or ``blocked`` by the budget gate before it began.
+    """
+
+    row: dict[str, Any] | None = None
+    entry: bytes = b""
+    blame: Blame | None = None
+    blocked: str | None = None
+    spent: float | None = None
+    all_failed_500: bool = False
+    tries: list[KeptAnswer] = field(default_factory=list)
+
+
+async def attempt(way: Way, question: Question, k: int) -> Outcome:
+    """Make one attempt. Raises only for faults of our own.
+
+    An infrastructure error is tried again after a wait, the server's ``Retry-After`` before ours; the last one stands.
+    """
+    started = datetime.now(UTC).isoformat(timespec="microseconds")
+    done = Outcome()
+    reading: Reading | None = None
+    wait: float | None = 0.0
+    while wait is not None:
+        # The first call waits for its turn; so does every retry.
+        if not (await way.halt.wait(wait) and await way.halt.wait(way.pace.due())):
+            if reading is None or way.interrupted.asked:
+                return Outcome()  # given up: no row, a later run makes it
+            break
+        upper = 0.0
+        if way.purse is not None:
+            upper = way.purse.estimate(question.ask, question.bytes())
+            blocked = await way.purse.hold(upper)
+            if blocked is not None:
+                done.blocked = blocked.sentence
+                break
+        reading = await _once(way, question, upper, done)
+        wait = _wait(way, len(done.tries), reading.fault)
+    return done if reading is None else _settled(way, question, k, done, reading, started)
+
+
+async def _once(way: Way, question: Question, upper: float, done: Outcome) -> Reading:
+    """One try: asked, redacted, kept, read, paid."""
+    said = await _ask(way, question, upper)
+    kept = redacted(said, way.redactor)
+    done.tries.append(kept)
+    reading = read_kept(kept, way.surface)
+    if way.purse is not None:
+        answered = said.status is None or said.status < _FAILED
+        done.spent = (done.spent or 0.0) + way.purse.settle(upper, reading, answered=answered)
+    return reading
+
+
+async def _ask(way: Way, question: Question, upper: float) -> Said:
+    try:
+        return await way.lane.ask(question.ask, way.deadline_seconds)
+    except BaseException:
+        if way.purse is not None:
+            way.purse.settle(upper, None, answered=False)
+        raise
+
+
+def redacted(said: Said, redactor: Redactor) -> KeptAnswer:
+    """An answer as it is kept, read and judged: no credential is left in it."""
+    body = redactor.redact_stream(said.body) if said.streamed or b"\n{" in said.body else redactor.redact(said.body)
+    headers, detail = said.headers, said.detail
+    if redactor.holds(json.dumps([dict(headers), detail]).encode()):
+        headers, detail = redactor.redact_value(dict(headers)), redactor.redact_text(detail)
+    return KeptAnswer(said.status, headers, body, said.broke, detail, said.streamed, round(said.latency_ms, 3))
+
+
+def _wait(way: Way, tries: int, fault: Fault | None) -> float | None:
+    """Seconds until the next try; None where there is none: it is no infrastructure error, or patience is at its end.
+
+    A server's ``Retry-After`` holds all calls of the target; one that is too long to be waited for ends the attempt.
+    """
+    if fault is None or fault.blame is not Blame.INFRA:
+        return None
+    told = fault.retry_after
+    if told is not None:
+        way.pace.hold(min(told, LONGEST_WAIT))
+    if tries >= way.retry.tries or (told is not None and told > LONGEST_WAIT):
+        return None
+    own = way.retry.first_seconds * way.retry.factor ** (tries - 1)
+    return told if told is not None else float(min(way.retry.most_seconds, own))
+
+
+def _settled(way: Way, question: Question, k: int, done: Outcome, reading: Reading, started: str) -> Outcome:
+    case, suite = question.case, way.suite
+    found = verdict(case, suite.tools(case), reading, grading=suite.grading, sent=question.sent)
+    last = done.tries[-1]
+    done.blame = None if reading.fault is None else reading.fault.blame
+    done.all_failed_500 = len(done.tries) > 1 and all(one.status == _SERVER_FAILED for one in done.tries)
+    done.row = {
+        "started_at": started,
+        "case_id": case.id,
+        "category": case.category,
+        "arm": case.arm,
+        "language": case.language,
+        "k_idx": k,
+        "http_status": last.status if way.surface.shape != "cli-envelope" else None,
+        "tries": len(done.tries),
+        "latency_ms": last.latency_ms,
+        "spent_usd": done.spent,
+        **found,
+    }
+    done.entry = frame(done.tries)
+    return done

@@ -1,0 +1,140 @@
+"""The plan of a run: for each target the exact list of (case, k) that it owes, and which of them have no row yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol
+from referee.adapters.store.shard_files import ScannedShard, alive, every_shard, first_line, scan_shard
+from referee.core.bakeoff import Planned, Protocol, Subset, Surface, Target
+from referee.core.canonical import digest_of
+from referee.core.cases import Suite
+from referee.errors import CouldNotVerify, NothingMatched, UsageError
+
+#: One attempt that is owed: the case and the repeat, which counts from 0.
+Slot = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """One target of a run.
+
+    ``owed`` is everything that it owes under the protocol, in the suite's order; ``missing`` what has no row yet, all
+    cases once before any case twice, so that a run that is stopped leaves no part of the suite out.
+    """
+
+    target: Target
+    subset: str | None
+    owed: tuple[Slot, ...]
+    missing: tuple[Slot, ...]
+
+
+def identities(protocol: Protocol, suite: Suite, subset: Subset | None) -> tuple[Slot, ...]:
+    """The exact list of (case, k): the whole suite with the repeats of each arm, or the registered subset."""
+    if subset is not None:
+        chosen = set(subset.cases)
+        return tuple((case.id, k) for case in suite.cases if case.id in chosen for k in range(subset.repeats))
+    return tuple(
+        (case.id, k) for case in suite.cases for k in range(protocol.arm_repeats.get(case.arm, protocol.repeats))
+    )
+
+
+def identities_digest(slots: Sequence[Slot]) -> str:
+    """What rows carry of the list."""
+    return digest_of("identities", [list(slot) for slot in slots])
+
+
+def target_digest(target: Target) -> str:
+    """What rows carry of the target's file."""
+    return digest_of("target", target.model_dump(mode="json"))
+
+
+def surface_digest(surface: Surface) -> str:
+    """What rows carry of what the lane leaves uncontrolled."""
+    return digest_of("surface", surface.model_dump(mode="json"))
+
+
+def suite_digest(suite: Suite) -> str:
+    """What rows carry of the suite."""
+    return digest_of("suite", suite.document())
+
+
+def choose(protocol: Protocol, names: Sequence[str]) -> list[Planned]:
+    """The protocol's targets, or those of them that are named.
+
+    Raises:
+        NothingMatched: a name is no target of the protocol.
+        UsageError: a name is given twice, or the protocol plans a target twice.
+    """
+    planned = {one.target: one for one in protocol.targets}
+    if len(planned) != len(protocol.targets):
+        raise UsageError(f"the protocol {protocol.name} plans a target twice", todo="give it one name for each subset")
+    for name in names:
+        if name not in planned:
+            raise NothingMatched(
+                f"the protocol {protocol.name} has no target {name}", todo=f"it has: {', '.join(planned)}"
+            )
+        if names.count(name) > 1:
+            raise UsageError(f"the target {name} is named twice")
+    return [one for one in protocol.targets if not names or one.target in names]
+
+
+def plan_target(
+    loaded: LoadedProtocol, planned: Planned, *, protocol_digest: str, earlier: Sequence[Path]
+) -> TargetPlan:
+    """What one target owes and lacks.
+
+    A slot is filled by any row of an earlier shard of this frozen protocol, whatever the row says: nothing is run again
+    because of its result (bake-off §11).
+
+    Raises:
+        Finding: an earlier shard does not hold.
+        CouldNotVerify: another run of this target is under way.
+    """
+    target = loaded.targets[planned.target]
+    subset = loaded.subsets[planned.subset] if planned.subset is not None else None
+    owed = identities(loaded.protocol, loaded.suite, subset)
+    own = [path for path in earlier if _is_of(path, protocol_digest, target.name)]
+    for path in own:
+        if alive(path):
+            raise CouldNotVerify(
+                f"another run of {target.name} under this protocol is under way: it writes {path.name}",
+                todo="wait for its end, or stop it; then run again: only what is missing is run",
+            )
+    there = filled_slots([scan_shard(path) for path in own])
+    missing = tuple(sorted((slot for slot in owed if slot not in there), key=lambda slot: slot[1]))
+    return TargetPlan(target, planned.subset, owed, missing)
+
+
+def filled_slots(shards: Sequence[ScannedShard]) -> set[Slot]:
+    """The slots that have a row in these shards."""
+    if not shards:
+        return set()
+    from referee.adapters.store.aggregate import filled  # noqa: PLC0415 — DuckDB is slow to import
+
+    return filled(shards)
+
+
+def earlier_shards(records: Path) -> list[Path]:
+    """Every shard of the workspace."""
+    return every_shard(records) if records.is_dir() else []
+
+
+def source_of(target: Target, model: str, verified: dict[str, str]) -> str:
+    """Where a target's rows come from, as its start-up check found it: what every row says of its provenance."""
+    if target.cli is not None:
+        where = f"cli={target.cli.program} {target.cli.version}"
+    elif target.base_url is None:
+        where = "endpoint=embedded"
+    else:
+        parts = urlsplit(target.base_url)
+        where = f"endpoint={(parts.netloc.rpartition('@')[2] + parts.path).rstrip('/')}"
+    return "; ".join([where, f"model={model}", *(f"{name}={value}" for name, value in sorted(verified.items()))])
+
+
+def _is_of(path: Path, protocol_digest: str, target: str) -> bool:
+    opened = first_line(path)
+    return opened is not None and opened.protocol_digest == protocol_digest and opened.target.name == target
