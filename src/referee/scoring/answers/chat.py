@@ -90,7 +90,7 @@ def _take_chunks(parts: Parts, chunks: list[Any]) -> None:
         if isinstance(chunk, str):
             said.append(chunk)
             continue
-        kind = as_dict(chunk).get("type")
+        kind = as_text(as_dict(chunk).get("type"))
         if kind in {"text", "output_text"}:
             said.append(as_text(as_dict(chunk).get("text")))
         elif kind in {"thinking", "reasoning"}:

@@ -14,6 +14,8 @@ from typing import Any
 
 from referee.scoring.answers.documents import as_count, as_dict, as_list, as_text, load_body_or_none
 
+_OF_RESULT = ("is_error", "result", "status")
+
 
 @dataclass(slots=True)
 class Final:
@@ -43,7 +45,7 @@ def final_of(text: str) -> Final:
     """Find the final text in a CLI's standard output."""
     events = _events(text)
     kinds = {event["type"] for event in events if isinstance(event.get("type"), str)}
-    if "result" in kinds and any("is_error" in event or "result" in event for event in events):
+    if any(event["type"] == "result" and not event.keys().isdisjoint(_OF_RESULT) for event in events):
         return _result(events)
     for mark, read in _READERS.items():
         if mark & kinds:
@@ -109,9 +111,10 @@ def _codex(events: list[dict[str, Any]]) -> Final:
     failures: list[str] = []
     for event in events:
         kind, item = event["type"], as_dict(event.get("item"))
-        if kind == "item.completed" and item.get("type") in {"agent_message", "assistant_message"}:
+        of_item = as_text(item.get("type"))
+        if kind == "item.completed" and of_item in {"agent_message", "assistant_message"}:
             final.text = as_text(item.get("text"))
-        elif kind == "item.completed" and item.get("type") in {"command_execution", "mcp_tool_call", "web_search"}:
+        elif kind == "item.completed" and of_item in {"command_execution", "mcp_tool_call", "web_search"}:
             final.flags = ("used-tools",)
         elif kind == "turn.completed":
             final.ended = True

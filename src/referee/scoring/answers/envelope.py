@@ -43,16 +43,26 @@ def parts_of(status: int | None, body: bytes, *, broke: str | None, detail: str)
     final = final_of(text)
     if status != 0:
         return _of_exit(status, final.error or final.text or detail, detail)
+    if fault := _of_output(text, final, detail):
+        return fault
+    parts = _parts(final)
+    if not sound:
+        parts.flags.append("not-utf-8")
+    return parts
+
+
+def _of_output(text: str, final: Final, detail: str) -> Fault | None:
+    """The fault that exit status 0 hides."""
+    if not text:
+        said = _ERROR_TEXT.search(detail)
+        return fault_of_text(detail) if said else faults.infra("empty_body", "The CLI printed nothing", detail)
     if final.error is not None:
         return fault_of_text(final.error)
     if not final.ended:
         return faults.infra("stream_broken", "The CLI's events ended before its turn did")
     if _ERROR_TEXT.match(final.text) and '"tool_calls"' not in final.text:
         return fault_of_text(final.text)
-    parts = _parts(final)
-    if not sound:
-        parts.flags.append("not-utf-8")
-    return parts
+    return None
 
 
 def fault_of_text(text: str) -> Fault:

@@ -25,6 +25,7 @@ from referee.scoring.answers.waiting import retry_after_seconds
 PRINTED = 0
 
 _REQUEST = range(400, 500)
+_LOOKED_AT = 4000  # characters of a message
 _WORDS = re.IGNORECASE | re.DOTALL
 
 
@@ -86,9 +87,10 @@ _FILTERED = _words(
     r"content[ _-]?(?:filter|management|policy|moderation)|safety[ _]system|usage polic|responsibleaipolicy"
     r"|inappropriate content|violat\w+ .{0,80}polic|flagged as potentially"
 )
+_LOGIN = _words(r"/login|log ?in|api[ _]key|auth method")
 _UNKNOWN_MODEL = _words(
     r"model.{0,200}(?:not found|does not exist|not exist|unknown|not available|no access|not supported)"
-    r"|(?:unknown|invalid|no such) model|not a valid model"
+    r"|(?:unknown|invalid|no such) model|not a valid model|^model: "
 )
 
 TABLE: tuple[_Row, ...] = (
@@ -141,7 +143,7 @@ TABLE: tuple[_Row, ...] = (
     _Row("request_rejected", _CONFIG, _REQUEST, "The server rejects the request"),
     _Row("redirected", _CONFIG, range(300, 400), "The server points to another address, which is not followed"),
     # what agent CLIs print of the way
-    _Row("unauthorized", _CONFIG, (PRINTED,), "The CLI is not logged in", words=_words(r"/login|log ?in|api key")),
+    _Row("unauthorized", _CONFIG, (PRINTED,), "The CLI is not logged in", words=_LOGIN),
     _Row("timeout", _INFRA, (PRINTED,), "The CLI's request timed out", words=_words(r"timed? ?-?out|deadline")),
     _Row("dns", _INFRA, (PRINTED,), "The CLI found no address", words=_words(r"enotfound|eai_again|getaddrinfo")),
     _Row("reset", _INFRA, (PRINTED,), "The CLI lost its connection", words=_words(r"econnreset|socket hang up|reset")),
@@ -285,7 +287,7 @@ def signal_of(document: Any, raw: str, *, status: int | None, headers: Mapping[s
     return Signal(
         status=status if status is not None else inner or PRINTED,
         codes=frozenset(codes),
-        text=text or clean(raw[:4000]),
+        text=text[:_LOOKED_AT] or clean(raw[:_LOOKED_AT]),
         raw=raw or text,
         moderated=moderated,
         retry_after=wait,
@@ -322,8 +324,8 @@ def _fits(row: _Row, signal: Signal) -> bool:
 
 def _sentence(sentence: str, detail: str) -> str:
     """One sentence with an excerpt of what was said; cut between words only, so that no half of anything is kept."""
-    words = "".join(mark if mark.isprintable() else " " for mark in clean(detail[:4000])).split()
-    if len(detail) > 4000:  # noqa: PLR2004 - the last word may be half a word
+    words = "".join(mark if mark.isprintable() else " " for mark in clean(detail[:_LOOKED_AT])).split()
+    if len(detail) >= _LOOKED_AT:  # the last word may be half a word
         words = words[:-1]
     excerpt = ""
     for word in words:

@@ -23,10 +23,10 @@ from referee.scoring.answers.mending import mend
 
 _MOST_OBJECTS = 64
 _MOST_SCANNED = 2_000_000  # characters, so that an endless text of braces cannot stall the reader
-_FENCED = re.compile(r"\s*```[\w+-]*\s*(?P<inside>.*?)\s*```\s*", re.DOTALL)
+_FENCE = re.compile(r"```[\w+-]*")
 _BEFORE_JSON = re.compile(
-    r"<(?:\w+:)?(?:tool_calls?|function_calls?|toolcall)>\s*(?=[{\[<])|\[TOOL_CALLS?\]\s*(?=[{\[\w])"
-    r"|<\|?(?:tool_call|python_tag|tool_calls_begin|tool_call_begin|tool_calls_section_begin)\|?>"
+    r"<(?:\w+:)?(?:tool_calls?|function_calls?|toolcall)>\s*(?=[{\[<]|[\w.-]+\s*<arg_key>)|\[TOOL_CALLS?\]\s*(?=[{\[\w])"
+    r"|<\|(?:tool_call|python_tag|tool_calls_begin|tool_call_begin|tool_calls_section_begin)\|?>"
     r"|<function=[\w.-]+>|<invoke name=|<\uff5ctool|<\|channel\|>commentary to=|functools\[\{"
 )
 _OPENS_JSON = re.compile(r"<(?:\w+:)?(?:tool_calls?|function_calls?|toolcall)>\s*$|\[TOOL_CALLS?\]\s*$|python_tag\|>$")
@@ -92,8 +92,7 @@ def calls_shown(text: str) -> Shown:
     """Whether the text of a native lane shows a call, or an attempt at one that cannot be read."""
     if not ("{" in text or "<" in text or "[" in text):
         return "none"
-    fenced = _FENCED.fullmatch(text)
-    inside = fenced["inside"] if fenced else text
+    inside = _unfenced(text)
     value = _parsed(inside)
     if value is not None:
         return "call" if _calls_in(value, whole=True) else "none"
@@ -123,6 +122,15 @@ def _of_envelope(value: dict[str, Any], *, repaired: bool) -> Spoken:
             return Spoken(broken="no-function", detail="an entry of the envelope names no function")
         calls.append((call["name"], call.get("arguments")))
     return Spoken(tuple(calls), repaired=repaired)
+
+
+def _unfenced(text: str) -> str:
+    """What stands in the one fence that a whole text is, or the text."""
+    bare = text.strip()
+    opening = _FENCE.match(bare)
+    if opening is None or not bare.endswith("```") or len(bare) < opening.end() + 3:
+        return text
+    return bare[opening.end() : -3]
 
 
 def _parsed(text: str) -> Any:

@@ -13,6 +13,8 @@ from typing import Any
 from referee.scoring.answers.arguments import read_arguments
 from referee.scoring.answers.documents import as_dict, as_list
 
+_MOST_PIECES = 2000  # beyond, it is not asked again and again whether arguments are whole
+
 
 class _Call:
     """One call as it grows."""
@@ -41,8 +43,9 @@ class _Call:
         """Whether its arguments are an object already."""
         if self.given is not None:
             return True
-        text = "".join(self.pieces)
-        return bool(text.strip()) and read_arguments(text)[2] is None
+        if len(self.pieces) > _MOST_PIECES or not "".join(self.pieces[-8:]).rstrip().endswith("}"):
+            return False
+        return read_arguments("".join(self.pieces))[2] is None
 
     def document(self) -> dict[str, Any]:
         if self.functionless:

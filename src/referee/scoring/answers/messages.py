@@ -25,12 +25,12 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
     if not isinstance(content, list):
         return faults.infra("error_in_200", "The answer of HTTP 200 holds no content")
     parts = Parts()
-    stop = document.get("stop_reason")
-    parts.finish = stop if isinstance(stop, str) else None
+    stop = as_text(document.get("stop_reason"))
+    parts.finish = stop or None
     said: list[str] = []
     for place, raw in enumerate(content, start=1):
         block = as_dict(raw)
-        kind = block.get("type")
+        kind = as_text(block.get("type"))
         if kind == "text":
             said.append(as_text(block.get("text")))
         elif kind == "tool_use":

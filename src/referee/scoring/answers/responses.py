@@ -15,7 +15,7 @@ _UNFINISHED = {"queued", "in_progress"}
 
 def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:  # noqa: ARG001 - one seam
     """Take a response apart. An ``error`` at the top was read before."""
-    status = document.get("status")
+    status = as_text(document.get("status"))
     if status in _UNFINISHED:
         return faults.infra("pending", "The server answered before the response was finished")
     if status in {"failed", "cancelled"}:
@@ -31,7 +31,7 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
     if not output and isinstance(document.get("output_text"), str):
         parts.text = as_text(document["output_text"])
     reason = as_dict(document.get("incomplete_details")).get("reason")
-    parts.finish = reason if isinstance(reason, str) else (status if isinstance(status, str) else None)
+    parts.finish = reason if isinstance(reason, str) else (status or None)
     if parts.finish == "incomplete":
         parts.finish = "length"
     usage = as_dict(document.get("usage"))
@@ -49,7 +49,7 @@ def _take_item(parts: Parts, said: list[str], item: Mapping[str, Any]) -> None:
         content = item.get("content")
         for piece in [{"type": "output_text", "text": content}] if isinstance(content, str) else as_list(content):
             piece_of = as_dict(piece)
-            if piece_of.get("type") in {"output_text", "text"}:
+            if piece_of.get("type") in ("output_text", "text"):
                 said.append(as_text(piece_of.get("text")))
             elif piece_of.get("type") == "refusal":
                 parts.refusal = as_text(piece_of.get("refusal"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from referee.core.bakeoff import Fault, Shape
 from referee.scoring.answers import faults
-from referee.scoring.answers.documents import UnusableError, as_dict, as_list, load_body
+from referee.scoring.answers.documents import UnusableError, as_dict, as_list, as_text, load_body
 from referee.scoring.answers.events import DONE, lines_of_json, server_sent
 from referee.scoring.answers.joining import ChatStream
 
@@ -43,55 +43,75 @@ def _chat(text: str, headers: Mapping[str, str]) -> _Whole:
 
 
 def _responses(text: str, headers: Mapping[str, str]) -> _Whole:
-    items: dict[int, dict[str, Any]] = {}
+    items: dict[int, _Item] = {}
     for name, data in server_sent(text):
         if data.strip() == DONE:
             continue
         event = as_dict(load_body(data))
-        kind = event.get("type") or name
+        kind = as_text(event.get("type")) or name
         if kind == "error":
             return _error_of_event(event, headers)
         if kind in {"response.completed", "response.incomplete", "response.failed"}:
             return _final_response(as_dict(event.get("response")), items, headers)
-        _take_item_event(str(kind), event, items)
+        _take_item_event(kind, event, items)
     return faults.infra("stream_broken", _BROKEN)
 
 
-def _take_item_event(kind: str, event: Mapping[str, Any], items: dict[int, dict[str, Any]]) -> None:
-    place = event.get("output_index")
+class _Item:
+    """One output item, or one block of content, as it grows."""
+
+    __slots__ = ("body", "json", "said")
+
+    def __init__(self, body: Any) -> None:
+        self.body = dict(as_dict(body))
+        self.said: list[str] = []
+        self.json: list[str] = []
+
+    def as_item(self) -> dict[str, Any]:
+        """As an output item of a response."""
+        if self.json and not self.body.get("arguments"):
+            self.body["arguments"] = "".join(self.json)
+        if self.said and not self.body.get("content"):
+            self.body["content"] = [{"type": "output_text", "text": "".join(self.said)}]
+        return self.body
+
+    def as_block(self) -> dict[str, Any]:
+        """As a block of a message; the input of a call is the text of its pieces, which shows whether it was cut."""
+        if any(self.json):
+            self.body["input"] = "".join(self.json)
+        if self.said:
+            self.body["text"] = f"{self.body.get('text') or ''}{''.join(self.said)}"
+        return self.body
+
+
+def _take_item_event(kind: str, event: Mapping[str, Any], items: dict[int, _Item]) -> None:
+    place, delta = event.get("output_index"), event.get("delta")
     if not isinstance(place, int):
         return
     if kind in {"response.output_item.added", "response.output_item.done"}:
-        items[place] = dict(as_dict(event.get("item")))
-        return
-    item = items.get(place)
-    if item is None:
-        return
-    if kind == "response.function_call_arguments.delta":
-        item["arguments"] = f"{item.get('arguments') or ''}{event.get('delta') or ''}"
-    elif kind == "response.function_call_arguments.done" and isinstance(event.get("arguments"), str):
-        item["arguments"] = event["arguments"]
-    elif kind == "response.output_text.delta":
-        said = as_list(item.get("content"))
-        before = as_dict(said[0]).get("text") if said else ""
-        item["content"] = [{"type": "output_text", "text": f"{before or ''}{event.get('delta') or ''}"}]
+        items[place] = _Item(event.get("item"))
+    elif place in items and isinstance(delta, str):
+        if kind == "response.function_call_arguments.delta":
+            items[place].json.append(delta)
+        elif kind == "response.output_text.delta":
+            items[place].said.append(delta)
 
 
-def _final_response(response: dict[str, Any], items: dict[int, dict[str, Any]], headers: Mapping[str, str]) -> _Whole:
+def _final_response(response: dict[str, Any], items: dict[int, _Item], headers: Mapping[str, str]) -> _Whole:
     """The last event holds the whole response; a server that leaves its output empty there gave it item by item."""
     if response.get("error"):
         return faults.of_inner_error(response["error"], headers, where="error in a stream", name="stream_error")
     if not response.get("output") and items:
-        response = {**response, "output": [items[place] for place in sorted(items)]}
+        response = {**response, "output": [items[place].as_item() for place in sorted(items)]}
     return response
 
 
 def _messages(text: str, headers: Mapping[str, str]) -> _Whole:
     message: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
+    blocks: dict[int, _Item] = {}
     for name, data in server_sent(text):
         event = as_dict(load_body(data))
-        kind = event.get("type") or name
+        kind = as_text(event.get("type")) or name
         if kind == "error" or event.get("error"):
             return _error_of_event(event, headers)
         if kind == "message_start":
@@ -100,32 +120,25 @@ def _messages(text: str, headers: Mapping[str, str]) -> _Whole:
             message.update(as_dict(event.get("delta")))
             message["usage"] = {**as_dict(message.get("usage")), **_counts(event.get("usage"))}
         elif kind == "message_stop":
-            content = [_closed(blocks[place]) for place in sorted(blocks)]
+            content = [blocks[place].as_block() for place in sorted(blocks)]
             return {**message, "content": content}
         else:
-            _take_block_event(str(kind), event, blocks)
+            _take_block_event(kind, event, blocks)
     return faults.infra("stream_broken", _BROKEN)
 
 
-def _take_block_event(kind: str, event: Mapping[str, Any], blocks: dict[int, dict[str, Any]]) -> None:
+def _take_block_event(kind: str, event: Mapping[str, Any], blocks: dict[int, _Item]) -> None:
     place = event.get("index")
     if not isinstance(place, int):
         return
     if kind == "content_block_start":
-        blocks[place] = dict(as_dict(event.get("content_block")))
+        blocks[place] = _Item(event.get("content_block"))
     elif kind == "content_block_delta" and place in blocks:
-        block, delta = blocks[place], as_dict(event.get("delta"))
+        delta = as_dict(event.get("delta"))
         if isinstance(delta.get("text"), str):
-            block["text"] = f"{block.get('text') or ''}{delta['text']}"
+            blocks[place].said.append(delta["text"])
         elif isinstance(delta.get("partial_json"), str):
-            block.setdefault("pieces", []).append(delta["partial_json"])
-
-
-def _closed(block: dict[str, Any]) -> dict[str, Any]:
-    """A block at its end; the input of a call is the text of its pieces, which shows whether it was cut."""
-    pieces = block.pop("pieces", None)
-    joined = "".join(pieces) if pieces else ""
-    return {**block, "input": joined} if joined else block
+            blocks[place].json.append(delta["partial_json"])
 
 
 def _counts(usage: Any) -> dict[str, Any]:
