@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, load_protocol
-from referee.cli import bakeoff_report, targets
+from referee.adapters.catalog.targets import load_target
+from referee.cli import bakeoff_report, bakeoff_run, targets
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, make_workspace, open_bakeoff, open_stores
@@ -70,6 +71,8 @@ def init_protocol(stores: Stores, name: str, *, suite: str, targets: list[str]) 
     """Write a protocol's directory, whole or not at all; return it and what it holds."""
     from referee.cli.bakeoff_init import write_protocol  # noqa: PLC0415 — suites and templates are for init alone
 
+    for target in targets:
+        load_target(target, stores.workspace.targets)
     make_workspace(stores)
     directory = stores.workspace.protocols / name
     write_protocol(directory, name, suite=suite, targets=targets)
@@ -193,6 +196,7 @@ def review(
     out().print(plain(f"{case}: the gold {'stands' if stands else 'is wrong'}, reviewed by {by}"), soft_wrap=True)
 
 
+app.command()(bakeoff_run.run)
 app.command()(bakeoff_report.report)
 app.command()(bakeoff_report.export)
 app.command()(bakeoff_report.pairs)
