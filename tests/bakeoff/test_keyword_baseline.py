@@ -81,6 +81,16 @@ TOOLS = [
         rooms={"type": "array", "items": {"type": "string", "enum": ["kitchen", "office", "living_room"]}},
         dimmed={"type": "boolean"},
     ),
+    _tool("search_web", "Search the web", ["query"], query=_STRING),
+    _tool("delete_file", "Delete a file", ["path"], path=_STRING),
+    _tool("get_customer", "Look up a customer by name", ["customer_name"], customer_name=_STRING),
+    _tool(
+        "translate_text",
+        "Translate a text into another language",
+        ["text", "target_language"],
+        text=_STRING,
+        target_language=_STRING,
+    ),
     _tool("open_ticket", "Open a support ticket", ["code"], code={"type": "string", "pattern": "^[A-Z]{3}-[0-9]{4}$"}),
 ]
 
@@ -124,6 +134,14 @@ def _calls(question: str, **more: Any) -> list[tuple[str, dict[str, Any]]]:
             "Turn on the lights in the office and the living room",
             ("turn_light", {"rooms": ["office", "living_room"]}),
         ),
+        ("Search the web for the best pizza in Naples", ("search_web", {"query": "best pizza in Naples"})),
+        ("Suche im Web nach günstigen Zugtickets", ("search_web", {"query": "günstigen Zugtickets"})),
+        ("Delete the file /tmp/report.txt", ("delete_file", {"path": "/tmp/report.txt"})),
+        (
+            "Übersetze „Guten Tag“ ins Englische",
+            ("translate_text", {"text": "Guten Tag", "target_language": "Englische"}),
+        ),
+        ("Suche die Kundin Petra Lang", ("get_customer", {"customer_name": "Petra Lang"})),
         ("Open a ticket for ABC-1234 please", ("open_ticket", {"code": "ABC-1234"})),
     ],
 )
@@ -216,7 +234,7 @@ def test_words_of_two_languages_meet() -> None:
 
 def test_the_dictionary_is_folded_and_says_each_word_once() -> None:
     lines = Path(sys.modules[words_of.__module__].__file__ or "").with_name("dictionary.txt").read_text("utf-8")
-    words = [word for line in lines.splitlines() if line.startswith("same ") for word in line.split()[1:]]
+    words = [word for line in lines.splitlines() if line.startswith(("same ", "value ")) for word in line.split()[1:]]
     assert all(re.fullmatch(r"[a-z]+", word) for word in words)
     assert sorted({word for word in words if words.count(word) > 1}) == []
     assert not dictionary().german & dictionary().english

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from referee.adapters.keyword_baseline.values import Kind, Value
+from referee.adapters.keyword_baseline.values import Kind, Value, find_phrases
 from referee.adapters.keyword_baseline.words import concept, concepts_of, concepts_of_name, fold, words_of
 
 #: The absence of a value, where None could be one.
 MISSING = object()
 
 _FROM = re.compile(r"(?i)\b(?:from|von|ab|aus)\s+$")
-_TO = re.compile(r"(?i)\b(?:to|into|nach|zu|zum|zur|in|an)\s+$")
+_TO = re.compile(r"(?i)\b(?:to|into|nach|zu|zum|zur|in|ins|an|ans)\s+$")
 _PREPOSITION = re.compile(
     r"(?i)\b(?:in|at|for|with|near|of|by|on|to|from|nach|bei|mit|von|fuer|für|an|aus|um|ueber|über)\s+$"
 )
@@ -160,12 +160,12 @@ class Filler:
         elif role & _TEXT_NAMES:
             candidates = [value for value in candidates if value.kind == "quoted"]
             if needed and not candidates:
-                return self._after_colon()
+                return self._free_text()
         elif not needed:
             candidates = near
         else:
             placed = [value for value in candidates if _PREPOSITION.search(self._text[: value.start])]
-            candidates = near or placed or candidates
+            candidates = near or placed or candidates or self._phrases()
         return self._take(candidates)
 
     def _by_pattern(self, pattern: str) -> Any:
@@ -179,10 +179,26 @@ class Filler:
             (token for token in tokens if token and len(token) <= _LONGEST_TOKEN and form.search(token)), MISSING
         )
 
-    def _after_colon(self) -> Any:
-        """Free text that stands behind a colon, to the end of its line."""
+    def _free_text(self) -> Any:
+        """What stands behind a colon, else behind the first preposition, to the end."""
         found = re.search(r":\s+(\S[^\n]*)", self._text)
-        return found[1].strip() if found else MISSING
+        if found:
+            return found[1].strip()
+        phrases = self._phrases()
+        if not phrases:
+            return MISSING
+        self._used.add(phrases[0].start)
+        return re.split(r"[.!?\n](?:\s|$)", self._text[phrases[0].start :])[0].strip()
+
+    def _phrases(self) -> list[Value]:
+        taken = [value for value in self._values if value.start in self._used]
+        return [
+            phrase
+            for phrase in find_phrases(self._text)
+            if phrase.start not in self._used
+            and not concepts_of(phrase.text) <= self._about
+            and not any(phrase.start < value.end and value.start < phrase.end for value in taken)
+        ]
 
     def _free(self, *kinds: Kind) -> list[Value]:
         """The unused values of these kinds; names that only say what the tool is about are none."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from referee.adapters.keyword_baseline.words import fold, is_german, words_of
+from referee.adapters.keyword_baseline.words import fold, is_common, is_german, words_of
 
 Kind = Literal["quoted", "email", "url", "datetime", "date", "time", "number", "code", "name"]
 
@@ -53,6 +53,7 @@ _QUOTED = re.compile(
 )
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _URL = re.compile(r"https?://[^\s<>\"']+[^\s<>\"'.,;:!?)]")
+_PATH = re.compile(r"(?<![\w/.])(?:[~.]{0,2}/[\w.-]+(?:/[\w.-]+)*|[\w-]+(?:/[\w-]+)*\.[a-z]{2,5})(?![\w/])")
 _DATETIME = re.compile(r"\b(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(Z|[+-]\d{2}:\d{2})?\b")
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _DOTTED_DATE = re.compile(r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b")
@@ -63,24 +64,36 @@ _HOUR = re.compile(r"\b(\d{1,2})\s*(?:([ap])\.?m\b|(Uhr)\b)", re.IGNORECASE)
 _CODE = re.compile(r"(?<![\w.])#?(?=[\w/-]*\d)(?=[\w/-]*[A-Za-z])[A-Za-z0-9][\w/-]*[A-Za-z0-9](?![\w])")
 _NUMBER = re.compile(r"(?<![\w.,])[-+]?\d+(?:[.,]\d+)*(?![\w])")
 _NAME = re.compile(r"\b[A-ZÄÖÜ][\w'\u2019-]*(?:\s+(?:(?:of|am|an der|de|la|del)\s+)?[A-ZÄÖÜ][\w'\u2019-]*)*")
+_PREPOSITIONS = (
+    "for about to in at of on from with by into near called named titled that "
+    "für über nach in im ins an am auf von vom zu zum zur mit bei beim unter namens dass"
+)
+_PHRASE = re.compile(
+    r"(?i)\b(?:{0})\s+(?:(?:the|a|an|my|der|die|das|dem|den|des|ein|eine|einen|einem|einer|meine?[nmr]?)\s+)?"
+    r"(?P<words>(?:(?!\b(?:{0}|and|und|then|dann)\b)[^\W\d_][\w'\u2019-]*[ ]?)+)".format(
+        "|".join(_PREPOSITIONS.split())
+    )
+)
 _SENTENCE_BEGIN = re.compile(r"(?:^|[.!?:\n]\s*|[\"„“]\s*)$")
 
 
 def find_values(text: str) -> list[Value]:
     """All values of a text in order; one that lies in another is not repeated, names excepted inside quotations."""
     taken: list[Value] = []
-    for finder in (_emails, _quotations, _dates, _times, _codes, _numbers, _names):
+    for finder in (_addresses, _quotations, _dates, _times, _codes, _numbers, _names):
         for value in finder(text):
             if not any(value.start < other.end and other.start < value.end for other in taken):
                 taken.append(value)
     return sorted(taken, key=lambda value: value.start)
 
 
-def _emails(text: str) -> Iterator[Value]:
+def _addresses(text: str) -> Iterator[Value]:
     for match in _URL.finditer(text):
         yield Value("url", match[0], *match.span())
     for match in _EMAIL.finditer(text):
         yield Value("email", match[0].rstrip("."), *match.span())
+    for match in _PATH.finditer(text):
+        yield Value("code", match[0].rstrip("."), *match.span())
 
 
 def _quotations(text: str) -> Iterator[Value]:
@@ -161,11 +174,27 @@ def read_number(written: str, *, german: bool) -> float | int | None:
 
 
 def _names(text: str) -> Iterator[Value]:
-    """Runs of capitalised words; a sentence's first word is none."""
+    """Runs of capitalised words; a sentence's first word is none, and common words at either end are taken off."""
     for match in _NAME.finditer(text):
-        start, end = match.span()
-        if _SENTENCE_BEGIN.search(text[:start]):
-            rest = re.match(r"[\w'\u2019-]+\s*", match[0])
-            start += rest.end() if rest else len(match[0])
-        if start < end and len(text[start:end]) > 1:
+        words = list(re.finditer(r"[^\s]+", match[0]))
+        if _SENTENCE_BEGIN.search(text[: match.start()]):
+            words = words[1:]
+        while words and is_common(words[0][0]):
+            words = words[1:]
+        while words and is_common(words[-1][0]):
+            words = words[:-1]
+        if words:
+            start, end = match.start() + words[0].start(), match.start() + words[-1].end()
             yield Value("name", text[start:end], start, end)
+
+
+def find_phrases(text: str) -> list[Value]:
+    """What stands behind a preposition up to the next one, or to a sign or a number: the last resort for free text."""
+    found = []
+    for match in _PHRASE.finditer(text):
+        words = match["words"].strip()
+        if words and not all(is_common(word) for word in words_of(words)):
+            found.append(
+                Value("name", words, match.start("words"), match.start("words") + len(match["words"].rstrip()))
+            )
+    return found

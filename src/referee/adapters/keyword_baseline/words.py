@@ -26,12 +26,14 @@ _SHORTEST_STEM = 4
 
 @dataclass(frozen=True)
 class Dictionary:
-    """``dictionary.txt``: words that say nothing, words that give a language away, and what a stem stands for."""
+    """``dictionary.txt``: words that say nothing, words that give a language away, what a word
+    stands for, and which of these are no values."""
 
     stop: frozenset[str]
     german: frozenset[str]
     english: frozenset[str]
     same: Mapping[str, str]
+    common: frozenset[str]
 
 
 @cache
@@ -39,16 +41,19 @@ def dictionary() -> Dictionary:
     """The dictionary, read once."""
     listed: dict[str, list[str]] = {"stop": [], "german": [], "english": []}
     same: dict[str, str] = {}
+    common: set[str] = set()
     for line in Path(__file__).with_name("dictionary.txt").read_text(encoding="utf-8").splitlines():
         kind, *words = line.split() or ["#"]
         if kind in listed:
             listed[kind] += words
-        elif kind == "same":
-            for word in words:
-                same[word] = stem(words[0])
+        elif kind in {"same", "value"}:
+            same |= dict.fromkeys(words, stem(words[0]))
+            common |= {stem(words[0])} if kind == "same" else set()
     for word, root in list(same.items()):
         same.setdefault(stem(word), root)
-    return Dictionary(frozenset(listed["stop"]), frozenset(listed["german"]), frozenset(listed["english"]), same)
+    return Dictionary(
+        frozenset(listed["stop"]), frozenset(listed["german"]), frozenset(listed["english"]), same, frozenset(common)
+    )
 
 
 def fold(text: str) -> str:
@@ -76,6 +81,12 @@ def concept(word: str) -> str:
         if form in same:
             return same[form]
     return same.get(stem(folded), stem(folded))
+
+
+def is_common(word: str) -> bool:
+    """Whether a word names nobody and no place: a digit, a stop word, or what programs are commonly about."""
+    known = dictionary()
+    return word.isdigit() or fold(word) in known.stop or concept(word) in known.common
 
 
 def words_of(text: str) -> list[str]:
