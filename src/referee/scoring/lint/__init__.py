@@ -7,7 +7,6 @@ one arm or language weigh more than it says. A case with a ``known_objection`` i
 
 from __future__ import annotations
 
-from referee.scoring.lint.grounds import grounded_numbers, ungrounded
 from referee.scoring.lint.objections import Objection
 from referee.scoring.lint.prompts import contradictions
 from referee.scoring.lint.suites import Refusal, lint, lint_subset, objections_to, without_refused
@@ -16,10 +15,8 @@ __all__ = [
     "Objection",
     "Refusal",
     "contradictions",
-    "grounded_numbers",
     "lint",
     "lint_subset",
     "objections_to",
-    "ungrounded",
     "without_refused",
 ]

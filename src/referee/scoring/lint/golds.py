@@ -69,22 +69,29 @@ def gold_objections(case: Case, tools: Sequence[Tool], grading: Grading) -> Iter
         yield Objection(case.id, "unsatisfiable-gold", sentence)
 
 
+def operator(gold: Any) -> tuple[str, Any] | None:
+    """What a value of the oracle is an operator for: ``("eq", v)``, ``("anyOf", [...])``, or None for a plain value."""
+    if isinstance(gold, Mapping) and len(gold) == 1:
+        if "eq" in gold:
+            return "eq", gold["eq"]
+        if isinstance(gold.get("anyOf"), list | tuple):
+            return "anyOf", gold["anyOf"]
+    return None
+
+
 def instances(gold: Any) -> Iterator[Any]:
     """The plain values that satisfy a gold, the first alternatives first."""
-    if isinstance(gold, Mapping):
-        if set(gold) == {"eq"}:
-            yield from instances(gold["eq"])
-        elif set(gold) == {"anyOf"} and isinstance(gold["anyOf"], Sequence):
-            for alternative in gold["anyOf"]:
-                yield from instances(alternative)
-        else:
-            names = list(gold)
-            for values in product(*(_tried(gold[name]) for name in names)):
-                yield {name: value for name, value in zip(names, values, strict=True) if value is not _ABSENT}
-    elif isinstance(gold, str) or not isinstance(gold, Sequence):
-        yield gold
-    else:
+    if said := operator(gold):
+        for alternative in [said[1]] if said[0] == "eq" else said[1]:
+            yield from instances(alternative)
+    elif isinstance(gold, Mapping):
+        names = list(gold)
+        for values in product(*(_tried(gold[name]) for name in names)):
+            yield {name: value for name, value in zip(names, values, strict=True) if value is not _ABSENT}
+    elif isinstance(gold, list | tuple):
         yield from (list(values) for values in product(*(_tried(one, member=False) for one in gold)))
+    else:
+        yield gold
 
 
 def _tried(gold: Any, *, member: bool = True) -> list[Any]:
@@ -185,20 +192,18 @@ def _short_and_loose(case: Case, where: str, call: Call, tool: Tool, grading: Gr
 
 def _loose(gold: Any, path: str, schema: Any) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     schema = schema if isinstance(schema, Mapping) else {}
-    if isinstance(gold, str):
+    said = operator(gold) if path else None  # the arguments object itself is never an operator
+    if said is not None:
+        for alternative in said[1] if said[0] == "anyOf" else ():
+            yield from _loose(alternative, path, schema)
+    elif isinstance(gold, str):
         yield path, gold, schema
     elif isinstance(gold, Mapping):
-        if set(gold) == {"eq"} and path:
-            return
-        if set(gold) == {"anyOf"} and path:
-            for alternative in gold["anyOf"]:
-                yield from _loose(alternative, path, schema)
-            return
         properties = schema.get("properties")
         for name, value in gold.items():
             below = properties.get(name) if isinstance(properties, Mapping) else None
             yield from _loose(value, f"{path}.{name}" if path else name, below)
-    elif isinstance(gold, Sequence):
+    elif isinstance(gold, list | tuple):
         for position, value in enumerate(gold):
             yield from _loose(value, f"{path}[{position}]", schema.get("items"))
 

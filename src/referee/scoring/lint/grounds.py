@@ -9,6 +9,7 @@ is declared: ``source["derived"]`` has one line
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from referee.core.cases import Case, Tool
+from referee.scoring.lint.golds import operator
 from referee.scoring.lint.objections import Objection
 from referee.scoring.lint.spoken import MONTHS, NUMBERS
 from referee.scoring.toolcalls.values import contains, normal
@@ -29,6 +31,7 @@ _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:\.|st|nd|rd|th)?\s+(?:of\s+)?({_MONTH
 _MONTH_DAY = re.compile(rf"\b({_MONTH})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b")
 _TIME = re.compile(r"\b(\d{1,2})[:.](\d{2})(?::\d{2})?\s*(am|pm|a\.m\.|p\.m\.)?")
 _HOUR = re.compile(r"\b(\d{1,2})\s*(uhr|o'clock|am|pm|a\.m\.|p\.m\.)(?:\s+(\d{2})\b)?")
+_WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+\u2212]?\d(?:[\d.,'_\u00a0\u202f]*\d)?")
 _PERCENT = re.compile(r"(\d(?:[\d.,]*\d)?)\s*(?:%|percent\b|per cent\b|prozent\b)")
 _GROUPED = re.compile(r"(\d)[ \u00a0\u202f](?=\d{3}(?:\D|$))")
@@ -52,7 +55,7 @@ def ungrounded(case: Case, tools: Sequence[Tool], prompt: str | None) -> Iterato
         if tool is None:
             continue
         start = f"calls[{position}]" if case.expected_calls is not None else ""
-        for path, options, schema in _scalars(call.arguments, start, tool.parameters):
+        for path, options, schema in _members(call.arguments, start, tool.parameters):
             paths.add(path)
             if path in derived or any(_is_fixed(value, told, tool, schema) for value in options):
                 continue
@@ -61,11 +64,6 @@ def ungrounded(case: Case, tools: Sequence[Tool], prompt: str | None) -> Iterato
     for path in derived.keys() - paths:
         sentence = f"{case.id} declares how `{path}` is derived, and its gold has nothing there"
         yield Objection(case.id, "derivation", sentence)
-
-
-def grounded_numbers(text: str) -> frozenset[Decimal]:
-    """Every number that a text may be read as containing, in German and in English writing."""
-    return _Told([text]).numbers
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class _Told:
 
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
-        found = {Decimal(value) for word, value in NUMBERS.items() if re.search(rf"\b{word}\b", self.plain)}
+        found = {Decimal(NUMBERS[word]) for word in set(_WORD.findall(self.plain)) & NUMBERS.keys()}
         for text in (self.plain, _GROUPED.sub(r"\1", self.plain)):
             for match in _NUMBER.finditer(text):
                 found.update(_readings(match[0]))
@@ -110,6 +108,8 @@ def _is_fixed(value: Any, told: _Told, tool: Tool, schema: Mapping[str, Any]) ->
         allowed = schema.get("enum")
         if isinstance(allowed, Sequence) and value in allowed:
             return True
+        if not math.isfinite(value):
+            return False
         number = Decimal(str(value))
         return any(_near(number, other) for other in told.numbers | said.numbers)
     return any(_holds(text, value) for text in (told, said))
@@ -145,23 +145,28 @@ def _said_by(schema: Mapping[str, Any]) -> Iterator[str]:
 def _scalars(gold: Any, path: str, schema: Any) -> Iterator[tuple[str, list[Any], Mapping[str, Any]]]:
     """Every checked value: its path, the alternatives that are allowed there, and what the schema says of it."""
     schema = schema if isinstance(schema, Mapping) else {}
-    if isinstance(gold, Mapping) and set(gold) == {"eq"}:
-        yield from _scalars(gold["eq"], path, schema)
-    elif isinstance(gold, Mapping) and set(gold) == {"anyOf"}:
-        below = [list(_scalars(one, path, schema)) for one in gold["anyOf"]]
-        plain = [one for found in below for _, options, _ in found for one in options]
-        if plain:
+    said = operator(gold)
+    if said is not None and said[0] == "eq":
+        yield from _scalars(said[1], path, schema)
+    elif said is not None:
+        below = [list(_scalars(one, path, schema)) for one in said[1]]
+        if plain := [one for found in below for _, options, _ in found for one in options]:
             yield path, plain, schema
     elif isinstance(gold, Mapping):
-        properties = schema.get("properties")
-        for name, value in gold.items():
-            said = properties.get(name) if isinstance(properties, Mapping) else None
-            yield from _scalars(value, f"{path}.{name}" if path else name, said)
-    elif isinstance(gold, Sequence) and not isinstance(gold, str):
+        yield from _members(gold, path, schema)
+    elif isinstance(gold, list | tuple):
         for position, value in enumerate(gold):
             yield from _scalars(value, f"{path}[{position}]", schema.get("items"))
     else:
         yield path, [gold], schema
+
+
+def _members(gold: Mapping[str, Any], path: str, schema: Any) -> Iterator[tuple[str, list[Any], Mapping[str, Any]]]:
+    """The checked values of an object, or of the arguments themselves, which are never an operator."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    for name, value in gold.items():
+        said = properties.get(name) if isinstance(properties, Mapping) else None
+        yield from _scalars(value, f"{path}.{name}" if path else name, said)
 
 
 def _derivations(case: Case) -> tuple[dict[str, str], list[str]]:

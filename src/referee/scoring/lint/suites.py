@@ -70,9 +70,13 @@ def objections_to(case: Case, suite: Suite) -> tuple[Objection, ...]:
             return (Objection(case.id, "unknown-name", sentence),)
     prompt = None if case.prompt is None else suite.prompts[case.prompt]
     tools = suite.tools(case)
-    found = [*_category(case), *prompt_objections(case, prompt), *gold_objections(case, tools, suite.grading)]
-    if not {IMPORTED, UNGROUNDED} <= suite.provenance.keys():
-        found += ungrounded(case, tools, prompt)
+    found = [*_category(case), *_twin(case, suite), *prompt_objections(case, prompt)]
+    try:
+        found += gold_objections(case, tools, suite.grading)
+        if not {IMPORTED, UNGROUNDED} <= suite.provenance.keys():
+            found += ungrounded(case, tools, prompt)
+    except RecursionError:
+        found.append(Objection(case.id, "too-deep", f"the gold or a schema of {case.id} is nested too deeply"))
     if case.known_objection is None:
         return tuple(found)
     arm = suite.arm_of[case.arm]
@@ -152,6 +156,19 @@ def _category(case: Case) -> Iterator[Objection]:
             "category-against-oracle",
             f"{case.id} is of the category {case.category} and expects {count} calls",
         )
+
+
+def _twin(case: Case, suite: Suite) -> Iterator[Objection]:
+    """A twin differs in arm and prompt alone."""
+    if case.twin is None:
+        return
+    other = suite.by_id.get(case.twin)
+    if other is None:
+        yield Objection(case.id, "twin", f"{case.id} names the twin {case.twin}, which the suite does not have")
+        return
+    shared = ("category", "language", "messages", "toolset", "expected_call", "expected_calls", "policy")
+    if differs := [name for name in shared if getattr(case, name) != getattr(other, name)]:
+        yield Objection(case.id, "twin", f"{case.id} differs from its twin {other.id} in {', '.join(differs)}")
 
 
 def _languages(suite: Suite) -> Iterator[Objection]:
