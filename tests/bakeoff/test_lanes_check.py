@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from referee.adapters.catalog.targets import load_target
+from referee.adapters.keyword_baseline.server import start_embedded
 from referee.adapters.lanes.lane import HttpLane
+from referee.adapters.lanes.make import make_http_lane
 from referee.adapters.lanes.surfaces import surface_of
 from referee.cli.wiring import make_lane
 from referee.core.bakeoff import LaneKind, Sampling, Target
@@ -105,6 +107,13 @@ def test_the_served_context_is_compared(server: ScriptedServer) -> None:
     assert _check(target(server.url, context=32768)).verified["context"] == "32768 tokens are served"
     assert _check(target(server.url)).verified["context"].endswith("the target pins none")
     assert "32768 tokens, not of 131072" in _refused(target(server.url, context=131072)).message
+
+
+def test_pins_that_the_api_cannot_confirm_are_said(server: ScriptedServer) -> None:
+    server.listed["max_model_len"] = 8192
+    said = _check(target(server.url, precision="fp8", context=8192, revision="abc")).verified["pins"]
+    assert said == "stated by the target, not verified through this API: precision, revision"
+    assert "pins" not in _check(target(server.url)).verified
 
 
 def test_a_credential_that_the_catalogue_asks_for(server: ScriptedServer) -> None:
@@ -324,3 +333,23 @@ def test_the_embedded_target_starts_answers_and_stops(tmp_path: Path) -> None:
     reading = read(200, {}, said.body, broke=None, detail="", streamed=False, shape="openai-chat", inlined=False)
     assert [(call.name, call.arguments) for call in reading.calls] == [("get_weather", {"city": "Köln"})]
     assert (reading.well_formed, reading.fault) == (True, None)
+
+
+def test_many_first_questions_start_one_server(tmp_path: Path) -> None:
+    asked = Ask((("user", "x"),), (WEATHER,), require_call=False, sampling=Sampling())
+    started: list[str] = []
+
+    async def starter() -> tuple[str, Callable[[], Awaitable[None]]]:
+        url, stop = await start_embedded()
+        started.append(url)
+        return url, stop
+
+    async def run() -> list[int | None]:
+        lane = make_http_lane(load_target("keyword-baseline", tmp_path), {}, starter=starter)
+        try:
+            return [said.status for said in await asyncio.gather(*(lane.ask(asked, 5.0) for _ in range(8)))]
+        finally:
+            await lane.close()
+
+    assert asyncio.run(run()) == [200] * 8
+    assert len(started) == 1

@@ -14,6 +14,7 @@ from referee.core.bakeoff import Target
 from referee.errors import CouldNotVerify
 from referee.protocols import LaneFacts, Said
 
+_PINS = ("precision", "quantisation", "context", "parameters", "revision")
 CHECK_SECONDS = 30.0
 _NO_CATALOGUE = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
 _REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
@@ -40,7 +41,10 @@ async def check_listed(http: Http, target: Target) -> LaneFacts:
         entry = find_model(target, entries_of(said, target), http.base_url)
         verified["model"] = entry["_as"]
         verified |= _context(target, entry)
-        verified["credential"] = await _credential(http, target, kept)
+        verified["credential"] = await _credential(http, target)
+    stated = [pin for pin in _PINS if getattr(target, pin) is not None and pin not in verified]
+    if stated:
+        verified["pins"] = f"stated by the target, not verified through this API: {', '.join(stated)}"
     if target.channel == "local" and target.lane == "openai-chat":
         verified |= await probe_tool_choice(http, target)
     return LaneFacts(target.model, verified, kept)
@@ -143,14 +147,13 @@ def _no_word(target: Target) -> str:
     return "none is sent" if target.key_env is None else "not verified: the first answer will tell"
 
 
-async def _credential(http: Http, target: Target, kept: dict[str, bytes]) -> str:
+async def _credential(http: Http, target: Target) -> str:
     """Whether the credential counts: a catalogue that anybody may read says nothing about it."""
     if target.key_env is None:
         return "none is sent"
     if "openrouter" in {target.credit, target.market}:
         said = await fetch(http, target, "/key")
-        if said.status == HTTPStatus.OK:
-            kept["key"] = said.body
+        if said.status == HTTPStatus.OK:  # the answer is not kept: it tells of the account
             return "accepted (/key)"
     stranger = await http.call("GET", "/models", None, CHECK_SECONDS, anonymous=True)
     if stranger.status in _REFUSED:

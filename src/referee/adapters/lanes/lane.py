@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -65,6 +66,7 @@ class HttpLane:
         self._surface = surface_of(target)
         self._asked: OrderedDict[int, tuple[Ask, bytes]] = OrderedDict()
         self._purse = openrouter.Purse()
+        self._opening = asyncio.Lock()
 
     @property
     def surface(self) -> Surface:
@@ -116,19 +118,22 @@ class HttpLane:
             self._stop = None
 
     async def _open(self) -> Http:
-        if self._http is None:
-            base_url = self._target.base_url
-            if self._starter is not None:
-                base_url, self._stop = await self._starter()
-            if base_url is None:
-                raise UsageError(f"the target {self._target.name} has no base_url")
-            self._http = Http(
-                base_url,
-                self._credential,
-                auth=self._dialect.auth,
-                headers=self._dialect.headers,
-                ca_bundle=self._ca_bundle,
-            )
+        async with self._opening:  # many first questions at once start one server
+            return self._http or await self._begin()
+
+    async def _begin(self) -> Http:
+        base_url = self._target.base_url
+        if self._starter is not None:
+            base_url, self._stop = await self._starter()
+        if base_url is None:
+            raise UsageError(f"the target {self._target.name} has no base_url")
+        self._http = Http(
+            base_url,
+            self._credential,
+            auth=self._dialect.auth,
+            headers=self._dialect.headers,
+            ca_bundle=self._ca_bundle,
+        )
         return self._http
 
     def _bytes(self, question: Ask) -> bytes:
