@@ -17,6 +17,7 @@ from referee.cli.options import JsonOption, WorkspaceOption
 from referee.errors import EXIT_FINDING, Finding
 from referee.publish import words
 from referee.publish.facts import Facts
+from referee.runner.bakeoff.recompute import recompute
 from referee.runner.verify import Verified
 from referee.runner.verify import verify as verify_workspace
 from referee.runner.verify_site import SiteVerified, verify_site
@@ -37,7 +38,8 @@ def verify(
     records, evidence = RecordFiles(opened.records), LocalEvidence(opened.evidence)
     site = SiteVerified(there=False, not_compared="", files=0)
     try:
-        done = verify_workspace(records, evidence, opened.scores, runs or ())
+        bakeoff = None if runs else recompute(opened.records, opened.answers, evidence)
+        done = verify_workspace(records, evidence, opened.scores, runs or (), bakeoff=bakeoff)
         if not runs:
             site = verify_site(Facts(records.read(), evidence), opened.site)
     except Finding as exc:
@@ -60,6 +62,11 @@ def _tell(console: Console, done: Verified, site: SiteVerified, strays: list[str
     console.print(f"  evidence      {done.evidence_files} files, {done.evidence_bytes} bytes; {done.unnamed} unnamed")
     console.print(f"  recordings    {done.derived} casts and transcripts derived again, the same to the byte")
     console.print(f"  scores        {done.scores} computed again, {done.scores_compared} compared with scores/")
+    if done.shards:
+        console.print(
+            f"  bake-offs     {done.shards} shards with {done.rows} rows, every verdict computed again from "
+            f"{done.answer_bytes} bytes of answers"
+        )
     if site.there and not site.not_compared:
         console.print(f"  site          {site.files} files compared with the pages written again")
     if site.not_compared:

@@ -21,6 +21,7 @@ from referee.core.transcript import transcript
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.protocols import Evidence
 from referee.runner.agreement import check_agreement, check_numbers
+from referee.runner.bakeoff.recompute import Recomputed
 from referee.runner.rejudge import judge_from, read_named, score_bytes
 from referee.scoring.gather import RunRecords, gather
 
@@ -88,10 +89,20 @@ class Verified:
     derived: int = 0
     scores: int = 0
     scores_compared: int = 0
+    shards: int = 0
+    rows: int = 0
+    answer_bytes: int = 0
     torn: list[str] = field(default_factory=list)
 
 
-def verify(records: ReadableRecords, evidence: ReadableEvidence, scores: Path, runs: Sequence[str] = ()) -> Verified:
+def verify(
+    records: ReadableRecords,
+    evidence: ReadableEvidence,
+    scores: Path,
+    runs: Sequence[str] = (),
+    *,
+    bakeoff: Recomputed | None = None,
+) -> Verified:
     """Verify a workspace, or some of its runs (the chains are always verified whole).
 
     Args:
@@ -99,6 +110,7 @@ def verify(records: ReadableRecords, evidence: ReadableEvidence, scores: Path, r
         evidence: the workspace's evidence.
         scores: the directory of derived judgements; a missing one is fine, a wrong one is not.
         runs: ids of the runs; empty means all, and every blob and score file besides.
+        bakeoff: what was found of the bake-offs' rows, which stand in files of their own.
 
     Raises:
         Finding: the first thing that does not hold.
@@ -113,13 +125,18 @@ def verify(records: ReadableRecords, evidence: ReadableEvidence, scores: Path, r
     for run in runs:
         if run not in every:
             raise NothingMatched(f"there is no run {run}", todo="`referee board` lists the runs of this workspace")
-    if not every and not done.record_files:
+    named: frozenset[str] = frozenset()
+    if bakeoff is not None:
+        done.shards, done.rows, done.answer_bytes = bakeoff.shards, bakeoff.rows, bakeoff.answer_bytes
+        done.torn += bakeoff.torn
+        named = frozenset(bakeoff.named)
+    if not every and not done.record_files and not done.shards:
         raise NothingMatched("there is nothing to verify: the workspace has no records")
     for run in runs or every:
         _run(every[run], evidence, scores, done)
     if not runs:
         check_numbers(every.values())
-        _loose(every, evidence, scores, done)
+        _loose(every, evidence, scores, done, named)
     return done
 
 
@@ -257,9 +274,12 @@ def _derived(
     return 1
 
 
-def _loose(every: dict[str, RunRecords], evidence: ReadableEvidence, scores: Path, done: Verified) -> None:
-    """Blobs that no record names must be whole too; a score needs a run."""
-    named = {ref.digest for found in every.values() if found.end is not None for ref in found.end.evidence}
+def _loose(
+    every: dict[str, RunRecords], evidence: ReadableEvidence, scores: Path, done: Verified, checked: frozenset[str]
+) -> None:
+    """Blobs that no record names must be whole too; a score needs a run. ``checked`` blobs are named and whole."""
+    named = set(checked)
+    named |= {ref.digest for found in every.values() if found.end is not None for ref in found.end.evidence}
     named |= {found.end.evidence_digest for found in every.values() if found.end is not None}
     for digest in evidence.digests():
         if digest not in named:

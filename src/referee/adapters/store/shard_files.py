@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from referee.adapters.store.exclusive import writer_lives
 from referee.core.bakeoff import ShardClosed, ShardOpened
-from referee.core.canonical import strict_loads
+from referee.core.canonical import canonical_bytes, strict_loads
 from referee.core.chain import genesis
 from referee.core.records import Fact
 from referee.core.tallies import ShardFact
@@ -136,14 +136,21 @@ def scan_shard(path: Path) -> ScannedShard:
 
 
 def bodies(shard: ScannedShard) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number (from 1) and body of every whole line, strictly read."""
+    """Number (from 1) and body of every whole line, strictly read.
+
+    Raises:
+        Finding: a line is not in canonical form.
+    """
     with _opened(shard.path) as file:
         left = shard.whole
         for number, line in enumerate(file, 1):
             if left <= 0:
                 return
             left -= len(line)
-            yield number, _body(line, shard.name, number)
+            read = _strictly(line, shard.name, number)
+            if canonical_bytes(read) != line[:-1] or not isinstance(read["body"], dict):
+                raise Finding(f"{shard.name}, line {number}: is not in canonical form")
+            yield number, read["body"]
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -173,17 +180,17 @@ def _broken(name: str, line: bytes, prev: str, seq: int) -> Finding:
     return Finding(f"{where}: is not in canonical form")
 
 
-def _body(line: bytes, name: str, number: int) -> dict[str, Any]:
+def _strictly(line: bytes, name: str, number: int) -> dict[str, Any]:
     try:
-        body: dict[str, Any] = strict_loads(line)["body"]
+        read: dict[str, Any] = strict_loads(line)
     except UsageError as exc:
         raise Finding(f"{name}, line {number}: {exc.message}") from exc
-    return body
+    return read
 
 
 def _parse(kind: type[_Line], line: bytes, name: str, number: int) -> _Line:
     try:
-        return kind.model_validate(_body(line, name, number))
+        return kind.model_validate(_strictly(line, name, number)["body"])
     except (ValidationError, TypeError, KeyError) as exc:
         what = "opening" if kind is ShardOpened else "closing"
         raise Finding(f"{name}, line {number}: is no {what} line of a shard") from exc

@@ -1,0 +1,207 @@
+"""Computes every verdict of a workspace's bake-offs again, from shards, evidence logs and frozen protocols alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol
+from referee.adapters.store.answers import AnswerReader, KeptAnswer, unframe
+from referee.adapters.store.evidence import LocalEvidence
+from referee.adapters.store.records import RecordFiles
+from referee.adapters.store.shard_files import ScannedShard, bodies, every_shard, first_line, scan_shard
+from referee.benchmarks.bakeoff.asking import sent_names
+from referee.core.bakeoff import Row, ShardOpened
+from referee.core.cases import Case
+from referee.core.records import EvidenceRef, MarketSnapshot, ProtocolFrozen
+from referee.errors import Finding, RefereeError
+from referee.runner.bakeoff.freeze import frozen_protocol
+from referee.runner.bakeoff.plan import identities, identities_digest, suite_digest, surface_digest, target_digest
+from referee.runner.bakeoff.verdict import SUSPECT, read_kept, verdict
+
+_FAILED_500 = 500
+#: What every row repeats of its shard's first line.
+_OF_THE_SHARD = (
+    *("run", "target_digest", "surface_digest", "protocol_digest", "suite_digest", "subset"),
+    *("identities_digest", "harness_version"),
+)
+
+
+@dataclass
+class Recomputed:
+    """What was found to hold. ``named``: the blobs of evidence that bake-offs name, each read and whole."""
+
+    shards: int = 0
+    rows: int = 0
+    answer_bytes: int = 0
+    torn: list[str] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+
+
+def recompute(records: Path, answers: Path, evidence: LocalEvidence) -> Recomputed:
+    """Check every shard of a workspace, whole.
+
+    Raises:
+        Finding: the first thing that does not hold: a chain, an answer, a verdict, a blob.
+    """
+    done = Recomputed()
+    if not records.is_dir():
+        return done
+    frozen = _freezes(RecordFiles(records, kind="bakeoff"), evidence, done)
+    loaded: dict[str, _Plan] = {}
+    with AnswerReader(answers) as reader:
+        for path in every_shard(records):
+            if first_line(path) is None:
+                done.torn.append(f"{path.name}: its first line is torn, so it holds no row")
+                continue
+            shard = scan_shard(path)
+            digest = shard.opened.protocol_digest
+            if digest not in loaded:
+                loaded[digest] = _Plan(_loaded(shard, frozen, evidence))
+            _named(_checked(shard), evidence, done)
+            _opening(shard, loaded[digest])
+            for number, body in bodies(shard):
+                if body.get("kind") == "row":
+                    _row(f"{shard.name}, line {number}", body, shard.opened, loaded[digest], reader, done)
+            done.shards += 1
+            if shard.fact.torn_bytes and not shard.alive:
+                after = shard.fact.rows + 1
+                done.torn.append(
+                    f"{shard.name}: {shard.fact.torn_bytes} bytes after line {after} are a torn line and no row"
+                )
+    return done
+
+
+def _freezes(log: RecordFiles, evidence: LocalEvidence, done: Recomputed) -> dict[str, ProtocolFrozen]:
+    """The freezes by digest; the evidence that they and the markets name is read."""
+    frozen: dict[str, ProtocolFrozen] = {}
+    for record in log.read_bakeoff():
+        if isinstance(record, ProtocolFrozen):
+            frozen[record.digest] = record
+            _named(record.files, evidence, done)
+        elif isinstance(record, MarketSnapshot) and record.said is not None:
+            _named([record.said], evidence, done)
+    return frozen
+
+
+class _Plan:
+    """A frozen protocol, with what the rows of its shards need of it."""
+
+    def __init__(self, loaded: LoadedProtocol) -> None:
+        self.loaded = loaded
+        self.suite_digest = suite_digest(loaded.suite)
+        self._sent: dict[str, Mapping[str, str]] = {}
+
+    def sent(self, case: Case) -> Mapping[str, str]:
+        """The real names of a case's tools, by the names that are sent."""
+        found = self._sent.get(case.toolset)
+        if found is None:
+            tools = self.loaded.suite.tools(case)
+            found = dict(zip(sent_names(tools), (tool.name for tool in tools), strict=True))
+            self._sent[case.toolset] = found
+        return found
+
+
+def _loaded(shard: ScannedShard, frozen: Mapping[str, ProtocolFrozen], evidence: LocalEvidence) -> LoadedProtocol:
+    found = frozen.get(shard.opened.protocol_digest)
+    if found is None:
+        raise Finding(f"{shard.name}: its protocol {shard.opened.protocol} was never frozen as its rows say")
+    return frozen_protocol(found, evidence)
+
+
+def _opening(shard: ScannedShard, plan: _Plan) -> None:
+    """What a shard's first line says is what its frozen protocol gives."""
+    opened, loaded = shard.opened, plan.loaded
+    planned = next((one for one in loaded.protocol.targets if one.target == opened.target.name), None)
+    if planned is None:
+        raise Finding(f"{shard.name}: its protocol plans no target {opened.target.name}")
+    subset = None if planned.subset is None else loaded.subsets[planned.subset]
+    owed = identities(loaded.protocol, loaded.suite, subset)
+    holds = {
+        "target": opened.target == loaded.targets[opened.target.name],
+        "target's digest": opened.target_digest == target_digest(opened.target),
+        "lane's digest": opened.surface_digest == surface_digest(opened.surface),
+        "suite": opened.suite_digest == plan.suite_digest and opened.grading == loaded.suite.grading,
+        "subset": opened.subset == planned.subset,
+        "list of what is owed": opened.identities == owed and opened.identities_digest == identities_digest(owed),
+    }
+    for what, held in holds.items():
+        if not held:
+            raise Finding(f"{shard.name}: its {what} is not what the frozen protocol gives")
+
+
+def _row(
+    where: str, body: dict[str, Any], opened: ShardOpened, plan: _Plan, reader: AnswerReader, done: Recomputed
+) -> None:
+    try:
+        row = Row.model_validate(body)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise Finding(f"{where}: is no row: {place}: {first['msg']}") from exc
+    suite = plan.loaded.suite
+    case = suite.by_id.get(row.case_id)
+    if case is None:
+        raise Finding(f"{where}: the suite has no case {row.case_id}")
+    if row.answer is None:
+        raise Finding(f"{where}: names no answer")
+    try:
+        entry = reader.read(row.answer)
+        tries = unframe(entry)
+    except Finding as exc:
+        raise Finding(f"{where}: {exc.message}") from exc
+    done.rows += 1
+    done.answer_bytes += len(entry)
+    facts = _facts(row, opened, case, tries)
+    found = verdict(
+        case, suite.tools(case), read_kept(tries[-1], opened.surface), grading=suite.grading, sent=plan.sent(case)
+    )
+    if SUSPECT in row.flags and len(tries) > 1 and all(one.status == _FAILED_500 for one in tries):
+        found["flags"] = [*found["flags"], SUSPECT]  # which other cases were answered is not to be seen from here
+    for name, value in {**facts, **found}.items():
+        if body[name] != value:
+            raise Finding(f"{where}: says {name} {body[name]!r}, its answer gives {value!r}")
+
+
+def _facts(row: Row, opened: ShardOpened, case: Case, tries: list[KeptAnswer]) -> dict[str, Any]:
+    last = tries[-1]
+    return {
+        **{name: getattr(opened, name) for name in _OF_THE_SHARD},
+        "target": opened.target.name,
+        "category": case.category,
+        "arm": case.arm,
+        "language": case.language,
+        "lane": opened.target.lane,
+        "sovereignty": opened.target.sovereignty,
+        "expected": len(opened.identities),
+        "tries": len(tries),
+        "latency_ms": last.latency_ms,
+        "http_status": row.http_status if opened.surface.shape == "cli-envelope" else last.status,
+    }
+
+
+def _checked(shard: ScannedShard) -> Iterator[EvidenceRef]:
+    """The answers of the start-up check that a shard's first line names."""
+    named = shard.opened.environment.get("checked", [])
+    for one in named if isinstance(named, list) else []:
+        try:
+            yield EvidenceRef.model_validate(one)
+        except ValidationError as exc:
+            raise Finding(f"{shard.name}: names evidence of its start-up check that cannot be read") from exc
+
+
+def _named(
+    refs: Iterator[EvidenceRef] | list[EvidenceRef] | tuple[EvidenceRef, ...], evidence: LocalEvidence, done: Recomputed
+) -> None:
+    for ref in refs:
+        if ref.digest in done.named:
+            continue
+        try:
+            evidence.check(ref.digest)
+        except RefereeError as exc:
+            raise Finding(f"the evidence {ref.name} of a bake-off: {exc.message}") from exc
+        done.named.add(ref.digest)
