@@ -14,7 +14,7 @@ import typer
 
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, load_protocol
 from referee.adapters.catalog.targets import load_target
-from referee.cli import bakeoff_report, bakeoff_run, targets
+from referee.cli import bakeoff_report, bakeoff_run, cases, targets
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, make_workspace, open_bakeoff, open_stores
@@ -41,7 +41,7 @@ ByOption = Annotated[str, typer.Option("--by", help="Who says so; it stands in t
 @app.command()
 def init(
     name: NameArgument,
-    suite: Annotated[str, typer.Option(help="s1, rotating, or a file of cases.")] = "s1",
+    suite: Annotated[str, typer.Option(help="s1; rotating, from a private seed; or a file of cases.")] = "s1",
     target: Annotated[list[str] | None, typer.Option(help="A target to plan; give it once for each.")] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -75,7 +75,7 @@ def init_protocol(stores: Stores, name: str, *, suite: str, targets: list[str]) 
         load_target(target, stores.workspace.targets)
     make_workspace(stores)
     directory = stores.workspace.protocols / name
-    write_protocol(directory, name, suite=suite, targets=targets)
+    write_protocol(directory, name, suite=suite, targets=targets, seed=stores.workspace.root / "private" / "seed")
     return directory, load_protocol(directory)
 
 
@@ -202,6 +202,7 @@ app.command()(bakeoff_report.export)
 app.command()(bakeoff_report.pairs)
 app.command("serve-baseline")(targets.serve_baseline)
 app.add_typer(targets.app, name="targets")
+app.add_typer(cases.app, name="cases")
 
 
 def load(stores: Stores, name: str) -> LoadedProtocol:

@@ -11,9 +11,13 @@ from pathlib import Path
 from referee.adapters.catalog.bakeoff_protocols import CASES, PROTOCOL, SUBSETS
 from referee.adapters.store.durable import sync_directory
 from referee.adapters.suites import bundled_subsets, bundled_suite, load_suite, suite_bytes
+from referee.cli.cases import rotating_suite
 from referee.core.bakeoff import Bootstrap, Guards, Retry, Sampling
 from referee.core.cases import Suite
 from referee.errors import UsageError
+
+#: A gate has 200 to 400 cases.
+ROTATING_CASES = 300
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 
@@ -80,8 +84,15 @@ _SUBSETS = """\
 """
 
 
-def write_protocol(directory: Path, name: str, *, suite: str, targets: list[str]) -> None:
+def write_protocol(directory: Path, name: str, *, suite: str, targets: list[str], seed: Path | None = None) -> None:
     """Write a protocol's directory under a temporary name, then give it its own: whole or not at all.
+
+    Args:
+        directory: where it goes.
+        name: its name; for rotating cases the name of the cycle too.
+        suite: a bundled suite, ``rotating``, or a file of cases.
+        targets: the targets to plan.
+        seed: the file of the private seed for rotating cases; drawn and kept there where it is not there yet.
 
     Raises:
         UsageError: the name cannot name a directory, or the protocol is there already.
@@ -91,7 +102,7 @@ def write_protocol(directory: Path, name: str, *, suite: str, targets: list[str]
         raise UsageError(f"{name!r} is no name of a protocol", todo="use small letters, digits, dots and hyphens")
     if directory.exists():
         raise UsageError(f"the protocol {name} is there already", todo=f"edit {directory}, or choose another name")
-    read, data, subsets = _suite(suite)
+    read, data, subsets = _suite(suite, name, seed)
     fresh = directory.parent / f".{name}-{os.getpid()}"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
@@ -125,12 +136,15 @@ def _plan(name: str, suite: Suite, targets: list[str]) -> str:
     )
 
 
-def _suite(given: str) -> tuple[Suite, bytes, bytes]:
-    """A bundled suite with its registered subsets, or a file as it stands with none."""
+def _suite(given: str, name: str, seed: Path | None) -> tuple[Suite, bytes, bytes]:
+    """A bundled suite with its registered subsets; fresh cases, or a file as it stands, with none."""
     file = Path(given)
     if file.suffix == ".json" or "/" in given:
         suite = load_suite(file)
         return suite, file.read_bytes(), _SUBSETS.encode()
+    if given == "rotating" and seed is not None:
+        suite = rotating_suite(seed, cycle=name, count=ROTATING_CASES, new_seed=not seed.exists())
+        return suite, suite_bytes(suite), _SUBSETS.encode()
     suite = bundled_suite(given)
     registered = bundled_subsets(given)
     subsets = _SUBSETS + "".join(

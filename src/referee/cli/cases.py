@@ -110,6 +110,18 @@ def rotate(
     as_json: JsonOption = False,
 ) -> None:
     """Make a fresh suite of gate size from templates and a private seed; the seed stands nowhere in it."""
+    suite = rotating_suite(seed_file, cycle=cycle, count=count, new_seed=new_seed)
+    write_suite(suite, out_file, replace=replace)
+    document = _facts(suite) | {"schema": "referee.cases-rotated/1", "file": str(out_file)}
+    _tell(document, f"rotating: {len(suite.cases)} cases of cycle {cycle} in {out_file}", as_json=as_json)
+
+
+def rotating_suite(seed_file: Path, *, cycle: str, count: int, new_seed: bool) -> Suite:
+    """A fresh suite from the templates and the private seed of a file, drawn and kept there where ``new_seed``.
+
+    Raises:
+        UsageError: the seed, the cycle or the count is not as it must be.
+    """
     model = bundled_suite(_TEMPLATE_TOOLS)
     suite = rotated(
         _seed(seed_file, new=new_seed),
@@ -120,9 +132,7 @@ def rotate(
     )
     if objections := _unknown(lint_suite(suite)):
         raise Finding(f"the templates made a case that the linter refuses: {objections[0].sentence}")
-    write_suite(suite, out_file, replace=replace)
-    document = _facts(suite) | {"schema": "referee.cases-rotated/1", "file": str(out_file)}
-    _tell(document, f"rotating: {len(suite.cases)} cases of cycle {cycle} in {out_file}", as_json=as_json)
+    return suite
 
 
 @app.command(name="import-bfcl")
