@@ -110,6 +110,8 @@ def rotate(
         about=f"{count} cases of cycle {cycle}, made of templates and a private seed, the gold of their parameters.",
         provenance={
             "built_by": "referee bakeoff cases rotate",
+            "private": "yes",
+            "rotated": "yes",
             "templates": str(TEMPLATE_VERSION),
             "cycle": cycle,
             "count": str(count),
