@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help setup engine environment demo test test-fast lint bench clean
 
 help:
-	@echo "make demo        measure three bundled subjects and write pages to open"
+	@echo "make demo        measure three bundled subjects, run a bake-off without a key, write pages to open"
 	@echo "make test        everything: linters, types, floors, tests with real containers and packages"
 	@echo "make test-fast   the tests that need no engine, registry or browser (under a minute)"
 	@echo "make lint        ruff, mypy, import-linter"
