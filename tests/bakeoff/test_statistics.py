@@ -19,6 +19,7 @@ from referee.errors import UsageError
 from referee.scoring.bakeoff.statistics import (
     Z,
     cluster_bootstrap,
+    cluster_bootstraps,
     detectable,
     mulberry32,
     mulberry32_numbers,
@@ -137,6 +138,35 @@ def test_equal_cases_give_width_0_and_say_so() -> None:
     assert (found.low, found.high) == plain_bootstrap([1 / 3] * 17, 500, 5)
     assert found.low == found.high
     assert not cluster_bootstrap([1.0, 0.0], iterations=500, seed=5).degenerate
+
+
+def _field(cases: int) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
+    cell = st.integers(1, 4).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+    return st.lists(st.lists(cell, min_size=cases, max_size=cases), min_size=1, max_size=6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(1, 40).flatmap(_field), min_size=1, max_size=3), st.integers(1, 120), seeds)
+def test_many_targets_at_once_are_each_the_plain_one_to_the_last_bit(
+    fields: list[list[list[tuple[int, int]]]], iterations: int, seed: int
+) -> None:
+    targets = [np.array(target, dtype=np.int64) for field in fields for target in field]
+    found = cluster_bootstraps([(one[:, 0], one[:, 1]) for one in targets], iterations=iterations, seed=seed)
+    for one, interval in zip(targets, found, strict=True):
+        rates = (one[:, 0] / one[:, 1]).tolist()
+        assert interval == cluster_bootstrap(rates, iterations=iterations, seed=seed)
+        assert (interval.low, interval.high) == plain_bootstrap(rates, iterations, seed)
+
+
+@pytest.mark.parametrize(("targets", "cases", "most"), [(9, 700, 3), (5, 45, 10), (3, 60, 250), (2, 20_000, 3)])
+def test_many_targets_of_any_size_are_each_the_single_one(targets: int, cases: int, most: int) -> None:
+    chance = np.random.default_rng(cases)
+    field = []
+    for _ in range(targets):
+        valid = chance.integers(1, most + 1, cases)
+        field.append((chance.integers(0, valid + 1), valid))
+    found = cluster_bootstraps(field, iterations=300, seed=17)
+    assert found == [cluster_bootstrap((p / n).tolist(), iterations=300, seed=17) for p, n in field]
 
 
 def test_the_interval_is_near_scipys() -> None:

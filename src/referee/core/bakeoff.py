@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -136,7 +135,7 @@ class Guards(Fact):
 
 
 class Bootstrap(Fact):
-    """The second interval (§12)."""
+    """The second interval (§12). All targets are drawn with the one seed, so that they share their draws."""
 
     iterations: int = Field(default=10_000, ge=100)
     seed: int = Field(default=20260101, ge=0, lt=2**32)
@@ -298,8 +297,3 @@ class ShardClosed(Fact):
     rows: int
     ended: Literal["complete", "breaker", "account", "config", "budget", "interrupted", "internal"]
     detail: str
-
-
-def seed_of(seed: int, name: str) -> int:
-    """The bootstrap's seed of one target: the first four bytes of SHA-256 over the protocol's seed and its name."""
-    return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:4], "big")

@@ -12,12 +12,13 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
+from referee.core.bakeoff import Bootstrap
 from referee.core.cases import CATEGORIES, Suite
 from referee.core.tallies import CaseTally, TargetTally
 from referee.errors import UsageError
 from referee.scoring.bakeoff.figures import FAILURE_GROUPS, Failures, Figures, Rate
 from referee.scoring.bakeoff.paired import Whole, in_units
-from referee.scoring.bakeoff.statistics import cluster_bootstrap, pass_hat_grouped, wilson
+from referee.scoring.bakeoff.statistics import cluster_bootstraps, pass_hat_grouped, wilson
 
 Mask = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
@@ -26,14 +27,6 @@ Counts = npt.NDArray[np.int64]
 SHOWN_K = 10
 
 _COUNTED = ("valid", "passes", "well_formed", "infra", "refused", "broken")
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """How the bootstrap draws: iterations, and the seed of this target."""
-
-    iterations: int
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -114,24 +107,35 @@ class Grid:
             refused=int(self.refused[cut].sum()),
         )
 
-    def figures(self, row: int, mask: Mask, *, repeats: int, drawing: Drawing) -> Figures:
-        """Everything that is said of one target on one set of cases."""
-        counted = mask & (self.valid[row] > 0)
-        rate = self.rate(row, mask)
-        counts = Counter(zip(self.passes[row, counted].tolist(), self.valid[row, counted].tolist(), strict=True))
-        shown = sorted({*range(1, min(repeats, SHOWN_K) + 1), repeats})
-        return Figures(
-            cases=int((mask & self.has_row[row]).sum()),
-            rate=rate,
-            bootstrap=cluster_bootstrap(
-                self.rates[row, counted].tolist(), iterations=drawing.iterations, seed=drawing.seed
-            )
-            if rate.n
-            else None,
-            pass_hat=tuple(pass_hat_grouped(counts, k) for k in shown),
-            format_rate=int(self.well_formed[row, counted].sum()) / rate.valid if rate.n else None,
-            failures=self.failures([row], mask),
+    def figures(self, rows: Sequence[int], mask: Mask, *, repeats: Sequence[int], plan: Bootstrap) -> list[Figures]:
+        """Everything that is said of each of these targets on one set of cases.
+
+        Args:
+            rows: the targets.
+            mask: the cases.
+            repeats: how many attempts a case was to have, by target.
+            plan: how the second interval is drawn: all targets with the protocol's seed.
+        """
+        counted = [mask & (self.valid[row] > 0) for row in rows]
+        counts = [(self.passes[row, cases], self.valid[row, cases]) for row, cases in zip(rows, counted, strict=True)]
+        drawn = iter(
+            cluster_bootstraps([one for one in counts if len(one[0])], iterations=plan.iterations, seed=plan.seed)
         )
+        found = []
+        for row, cases, (passes, valid), k in zip(rows, counted, counts, repeats, strict=True):
+            rate = self.rate(row, mask)
+            groups = Counter(zip(passes.tolist(), valid.tolist(), strict=True))
+            found.append(
+                Figures(
+                    cases=int((mask & self.has_row[row]).sum()),
+                    rate=rate,
+                    bootstrap=next(drawn) if rate.n else None,
+                    pass_hat=tuple(pass_hat_grouped(groups, i) for i in sorted({*range(1, min(k, SHOWN_K) + 1), k})),
+                    format_rate=int(self.well_formed[row, cases].sum()) / rate.valid if rate.n else None,
+                    failures=self.failures([row], mask),
+                )
+            )
+        return found
 
 
 def grid_of(suite: Suite, targets: Sequence[TargetTally], cases: Sequence[CaseTally]) -> Grid:

@@ -10,12 +10,12 @@ from typing import get_args
 
 import numpy as np
 
-from referee.core.bakeoff import Protocol, Sovereignty, seed_of
+from referee.core.bakeoff import Protocol, Sovereignty
 from referee.core.cases import Arm, Suite
 from referee.core.tallies import TargetTally
 from referee.scoring.bakeoff import lanes
 from referee.scoring.bakeoff.figures import Figures, Interval, Note, Rate
-from referee.scoring.bakeoff.grid import Drawing, Grid, Mask
+from referee.scoring.bakeoff.grid import Grid, Mask
 from referee.scoring.bakeoff.paired import compare, holm
 from referee.scoring.bakeoff.statistics import ALPHA, POWER, REFERENCE_VARIANCE, detectable, questions_needed
 from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Board, BoardPair, Cluster, GoldCase, Power, Standing
@@ -62,16 +62,15 @@ class Measured:
         found = {tally.subset for tally in self.tallies.values()}
         return sorted(found, key=lambda subset: (subset is not None, subset or ""))
 
-    def figures(self, name: str, mask: Mask, *, arm: str | None = None) -> Figures:
-        """The figures of one target on a set of cases; ``arm`` names the arm whose repeats were planned."""
-        row = self.grid.row(name)
-        bootstrap = self.protocol.bootstrap
-        return self.grid.figures(
-            row,
+    def figures(self, names: Sequence[str], mask: Mask, *, arm: str | None = None) -> dict[str, Figures]:
+        """The figures of targets on a set of cases; ``arm`` names the arm whose repeats were planned."""
+        found = self.grid.figures(
+            [self.grid.row(name) for name in names],
             mask,
-            repeats=self._repeats(name, arm, mask),
-            drawing=Drawing(bootstrap.iterations, seed_of(bootstrap.seed, name)),
+            repeats=[self._repeats(name, arm, mask) for name in names],
+            plan=self.protocol.bootstrap,
         )
+        return dict(zip(names, found, strict=True))
 
     def both_rates(self, name: str, mask: Mask) -> tuple[Rate | None, Rate | None]:
         """The rates with and without the gold-suspect cases of a set; None where the set holds none."""
@@ -144,7 +143,7 @@ def board(measured: Measured, subset: str | None) -> Board:
     """The headline board of the whole suite (None) or of one registered subset; the two are never mixed (§8)."""
     everything = measured.headline
     ranking = everything & ~measured.out
-    figures = {name: measured.figures(name, ranking) for name in measured.rankable(subset)}
+    figures = measured.figures(measured.rankable(subset), ranking)
     made, order = _ordered(measured, {name: found.rate for name, found in figures.items()})
     rows = []
     for place, (name, cluster) in enumerate(order, start=1):
@@ -268,7 +267,7 @@ def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
     ran = [name for name, tally in sorted(measured.tallies.items()) if tally.subset == subset]
     ran = [name for name in ran if (grid.has_row[grid.row(name)] & cases).any()]
     shown = [name for name in ran if not measured.limited[name]]
-    figures = {name: measured.figures(name, counted, arm=arm.name) for name in shown}
+    figures = measured.figures(shown, counted, arm=arm.name)
     made, order = _ordered(measured, {name: found.rate for name, found in figures.items()}) if arm.ranked else ((), [])
     placed = {name: (place, cluster) for place, (name, cluster) in enumerate(order, start=1)}
     # Who has no rate, or no place on an arm that is not ranked, stands below by name.
