@@ -24,7 +24,7 @@ from referee.scoring.lint.spoken import MONTHS, NUMBERS
 from referee.scoring.toolcalls.values import contains, normal
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_ISO = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 _DOTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _SLASHES = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:\.|st|nd|rd|th)?\s+(?:of\s+)?({_MONTH})\.?,?\s+(\d{{4}})\b")
@@ -193,9 +193,9 @@ def _readings(text: str) -> Iterator[Decimal]:
         yield number
         if number < 0:  # a hyphen before a number is no sign: “12-15”
             yield -number
-    for part in re.split(r"[.,]", bare):
-        if part.strip("+-"):
-            yield Decimal(part)
+    parts = re.split(r"[.,]", bare)
+    if len(parts) > 2:  # noqa: PLR2004 — as many separators as in a list: 1,2,3
+        yield from (Decimal(part) for part in parts if part.strip("+-"))
 
 
 def _dates(text: str) -> Iterator[tuple[int, int, int]]:

@@ -72,8 +72,10 @@ def objections_to(case: Case, suite: Suite) -> tuple[Objection, ...]:
     tools = suite.tools(case)
     found = [*_category(case), *_twin(case, suite), *prompt_objections(case, prompt)]
     try:
-        found += gold_objections(case, tools, suite.grading)
-        if not {IMPORTED, UNGROUNDED} <= suite.provenance.keys():
+        faulty = list(gold_objections(case, tools, suite.grading))
+        found += faulty
+        # A gold that is wrong in itself is named once; where it comes from matters when it can be right.
+        if not faulty and not {IMPORTED, UNGROUNDED} <= suite.provenance.keys():
             found += ungrounded(case, tools, prompt)
     except RecursionError:
         found.append(Objection(case.id, "too-deep", f"the gold or a schema of {case.id} is nested too deeply"))
