@@ -255,6 +255,14 @@ def test_any_order_tolerates_duplicates_only() -> None:
     assert not grade(golds, a, b, b, grading=2).passed  # strict order: same number
 
 
+def test_what_is_left_over_may_be_any_duplicate() -> None:
+    golds = [call(), call(t="x")]  # a call with t fits both
+    plain, full = given(), given(t="x")
+    for answers in ([full, full, plain], [full, plain, full], [plain, full, full], [plain, plain, full]):
+        assert grade(golds, *answers, callOrder="any").passed
+    assert not grade(golds, full, full, given(t="x", u=1), given(t="x", u=2), callOrder="any").passed
+
+
 def test_any_order_says_what_was_missed() -> None:
     golds = [call("a", n=1), call("b", q="x")]
     missed = grade(golds, given("a", n=1), given("c"), grading=2, callOrder="any")

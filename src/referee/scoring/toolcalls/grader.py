@@ -197,14 +197,26 @@ class Grader:
             return self._why(missing, [call for call in rest if call.name == missing.name], notes)
         for at in taken:
             notes |= seen[at]
-        if rest and (self.case.policy.exactly_one or self._not_duplicates(calls, rest, taken)):
+        if rest and not self.case.policy.exactly_one:
+            rest = self._no_duplicates(calls, fits)
+        if rest:
             return f"{words.count(len(expected), 'call')} {_verb(expected)} expected; {_were(rest)} called beside them"
         return None
 
     @staticmethod
-    def _not_duplicates(calls: Sequence[GivenCall], rest: Sequence[GivenCall], taken: set[int]) -> bool:
-        known = {canonical_call(calls[at]) for at in taken}
-        return any(canonical_call(call) not in known for call in rest)
+    def _no_duplicates(calls: Sequence[GivenCall], fits: Sequence[Sequence[int]]) -> list[GivenCall]:
+        """The calls that are left over whatever is paired, and of which none that is paired is a duplicate.
+
+        Where one pairing serves every expected call and another one call of each kind, there is one that serves both
+        (Mendelsohn and Dulmage): so it is enough to ask whether one call of each kind can be paired.
+        """
+        first: dict[str, int] = {}
+        for at, call in enumerate(calls):
+            first.setdefault(canonical_call(call), at)
+        fitting = [set(candidates) for candidates in fits]
+        kinds = [[expected for expected, candidates in enumerate(fitting) if at in candidates] for at in first.values()]
+        partners = pair(kinds, len(fits))
+        return [calls[at] for at, partner in zip(first.values(), partners, strict=True) if partner < 0]
 
     def _count_further(self, calls: Sequence[GivenCall], notes: set[str]) -> None:
         different = len({canonical_call(call) for call in calls})
