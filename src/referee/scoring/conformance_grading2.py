@@ -124,7 +124,7 @@ def _said(reading: Reading) -> Any:
 
 
 def _inlined(case: Any) -> bool:
-    lane = case.get("lane", "native")
+    lane = case.get("lane") or "native"
     if lane not in {"native", "inlined", "cli"}:
         raise ShapeError(f"a lane is native, inlined or cli, not {lane!r}")
     return bool(lane != "native")
