@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.adapters.catalog.targets import BUNDLED, RESERVED, list_targets, load_target, read_target, tightened
+from referee.adapters.catalog.targets import BUNDLED, RESERVED, list_targets, load_target, read_target
 from referee.adapters.lanes.credential import read_credential
 from referee.adapters.lanes.lane import HttpLane
 from referee.adapters.lanes.make import DIALECTS, make_http_lane
@@ -214,19 +214,6 @@ inherit = [{name!r}]
 """
     assert "no name of a variable" in _read(text).message
     assert read_target("own", "x", text.replace(repr(name), "'LANG'").encode()).cli is not None
-
-
-# --- guards ----------------------------------------------------------------------------------------------------------
-
-
-def test_guards_are_only_tightened() -> None:
-    guards = Guards(concurrency=8, deadline_seconds=60, cli_deadline_seconds=300)
-    url = "http://127.0.0.1:9"
-    assert tightened(guards, target(url)) == guards
-    assert tightened(guards, target(url, concurrency=64, deadline_seconds=999)) == guards
-    tight = tightened(guards, target(url, concurrency=2, deadline_seconds=30))
-    assert (tight.concurrency, tight.deadline_seconds, tight.cli_deadline_seconds) == (2, 30, 30)
-    assert (tight.breaker, tight.credit_floor_usd) == (guards.breaker, guards.credit_floor_usd)
 
 
 def test_a_credential_is_read_by_its_name() -> None:

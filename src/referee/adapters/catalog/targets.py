@@ -106,16 +106,6 @@ def read_target(name: str, where: str, data: bytes) -> Target:
     return target
 
 
-def tightened(guards: Guards, target: Target) -> Guards:
-    """The protocol's guards as they hold for one target: it can lower them and never raise them (bake-off §4)."""
-    concurrency = min(guards.concurrency, target.concurrency or guards.concurrency)
-    asked = target.deadline_seconds
-    if asked is None:
-        return guards.model_copy(update={"concurrency": concurrency})
-    deadlines = {key: min(getattr(guards, key), asked) for key in ("deadline_seconds", "cli_deadline_seconds")}
-    return guards.model_copy(update={"concurrency": concurrency, **deadlines})
-
-
 def _refuse_credentials(where: str, body: dict[str, Any]) -> None:
     """Only names of environment variables stand in files (bake-off §4). The value is never quoted."""
     name = body.get("key_env")
