@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from referee.adapters.catalog.targets import list_targets, load_target
+from referee.adapters.catalog.targets import SCHEMA, list_targets, load_target, read_target
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
-from referee.cli.wiring import Stores, make_lane, open_stores
+from referee.cli.wiring import Stores, make_lane, make_workspace, open_stores
 from referee.core.bakeoff import Target
 from referee.errors import ConfigError, UsageError
 from referee.protocols import LaneFacts
@@ -24,6 +24,7 @@ app = typer.Typer(no_args_is_help=True, help="What a bake-off ranks: one model t
 
 LIST_SCHEMA = "referee.bakeoff-targets/1"
 SHOW_SCHEMA = "referee.bakeoff-target/1"
+ADD_SCHEMA = "referee.bakeoff-target-added/1"
 CHECK_SCHEMA = "referee.bakeoff-target-check/1"
 
 NameArgument = Annotated[str, typer.Argument(help="The target's name: its file in targets/.")]
@@ -57,6 +58,48 @@ def list_all(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> 
             )
             table.add_row(plain(name), plain(one.model), one.lane, channel, class_, _credential(one))
     lay(out(), table)
+
+
+@app.command()
+def add(
+    name: NameArgument,
+    model: Annotated[str, typer.Option(help="The model, exactly as the endpoint's catalogue names it.")],
+    base_url: Annotated[str, typer.Option(help="The endpoint, for instance http://127.0.0.1:8000/v1.")],
+    channel: Annotated[
+        str, typer.Option(help="The kind of way: local, own-infrastructure, hosted-free-tier, router, …")
+    ],
+    sovereignty: Annotated[
+        str, typer.Option(help="eu-origin, eu-hostable-open-weight, chinese-open-weight or us-closed.")
+    ],
+    lane: Annotated[
+        str, typer.Option(help="The API: openai-chat, openai-responses, anthropic-messages or ollama.")
+    ] = "openai-chat",
+    key_env: Annotated[
+        str | None, typer.Option(help="The NAME of the environment variable that holds the key; never the key.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write targets/NAME.toml for an endpoint; add pins to it by hand (quantisation, context, revision …)."""
+    stores = open_stores(workspace)
+    file = stores.workspace.targets / f"{name}.toml"
+    values = {"model": model, "lane": lane, "channel": channel, "sovereignty": sovereignty, "base_url": base_url}
+    if key_env is not None:
+        values["key_env"] = key_env
+    text = f"schema = {json.dumps(SCHEMA)}\n" + "".join(
+        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items()
+    )
+    if name in list_targets(stores.workspace.targets):
+        raise UsageError(f"the target {name} is there already", todo=f"edit {file}, or choose another name")
+    read_target(name, f"targets/{name}.toml", text.encode())
+    make_workspace(stores)
+    file.parent.mkdir(exist_ok=True)
+    with file.open("x", encoding="utf-8") as target:
+        target.write(text)
+    if as_json:
+        _print({"schema": ADD_SCHEMA, "target": name, "file": str(file)})
+    else:
+        typer.echo(str(file))
 
 
 @app.command()

@@ -1,0 +1,117 @@
+"""From nothing to a report at the command line: an own endpoint in five commands, and the demo, twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from referee.adapters.catalog.bakeoff_protocols import load_protocol
+from referee.cli.demo import bake_off
+from referee.cli.wiring import open_stores
+from tests.bakeoff.scripted_server import serving
+
+REFEREE = [sys.executable, "-m", "referee.cli.app"]
+DOCS = Path(__file__).parents[2] / "docs" / "bakeoff.md"
+
+
+def referee(*argv: str, cwd: Path, code: int = 0) -> str:
+    done = subprocess.run([*REFEREE, *argv], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_five_commands_of_the_document_make_a_board(tmp_path: Path) -> None:
+    found = re.search(r"```console\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    lines = found[1].strip().splitlines()
+    assert len(lines) == 5
+    (tmp_path / "referee.toml").write_text("")
+    with serving() as server:
+        for line in lines:
+            asked = line.replace("http://127.0.0.1:8000/v1", f"{server.url}/v1").replace("MODEL", "ok")
+            program, *argv = shlex.split(asked)
+            assert program == "referee"
+            said = referee(*argv, cwd=tmp_path)
+    assert "keyword-baseline" in said
+    assert "mine" in said
+    report = json.loads((tmp_path / "site" / "bakeoff" / "first" / "report.json").read_bytes())
+    board = report["summary"]["boards"][0]
+    assert {row["about"]["target"] for row in board["rows"]} == {"mine", "keyword-baseline"}
+    assert report["summary"]["totals"]["physical_rows"] == 2 * 69 * 3
+    assert (tmp_path / "site" / "index.html").is_file()
+    assert "first" in (tmp_path / "site" / "bakeoff" / "index.html").read_text()
+    assert json.loads(referee("verify", "--json", cwd=tmp_path))["holds"]
+
+
+def test_the_demo_runs_twice_and_asks_nothing_again(tmp_path: Path) -> None:
+    stores = open_stores(tmp_path / "ws")
+    with (tmp_path / "out").open("w") as file:
+        page, complete = bake_off(stores, Console(file=file, width=200))
+    assert complete
+    first = page.read_bytes()
+    with (tmp_path / "out").open("a") as file:
+        assert bake_off(open_stores(tmp_path / "ws"), Console(file=file, width=200)) == (page, True)
+    assert page.read_bytes() == first
+    assert len(list(stores.workspace.records.glob("results-*.jsonl"))) == 1
+    assert (tmp_path / "out").read_text().count("keyword-baseline through keyword-baseline") == 2
+
+
+@pytest.mark.slow
+def test_a_demo_whose_protocol_changed_begins_a_new_one(tmp_path: Path) -> None:
+    stores = open_stores(tmp_path / "ws")
+    with (tmp_path / "out").open("w") as file:
+        bake_off(stores, Console(file=file))
+        plan = stores.workspace.protocols / "demo" / "protocol.toml"
+        plan.write_text(plan.read_text().replace("repeats = 3", "repeats = 1"))
+        page, _ = bake_off(open_stores(tmp_path / "ws"), Console(file=file))
+    assert page.parent.name == "demo-2"
+    assert load_protocol(stores.workspace.protocols / "demo-2").protocol.repeats == 3
+
+
+@pytest.mark.slow
+def test_a_private_seed_makes_fresh_cases_of_gate_size(tmp_path: Path) -> None:
+    (tmp_path / "referee.toml").write_text("")
+    for name in ("spring", "autumn"):
+        referee("bakeoff", "init", name, "--suite", "rotating", cwd=tmp_path)
+        referee("bakeoff", "freeze", name, cwd=tmp_path)
+    seed = tmp_path / "private" / "seed"
+    assert seed.stat().st_mode & 0o077 == 0
+    spring, autumn = (load_protocol(tmp_path / "protocols" / name) for name in ("spring", "autumn"))
+    assert len(spring.suite.cases) == len(autumn.suite.cases) == 300
+    assert spring.files["cases.json"] != autumn.files["cases.json"]
+    assert seed.read_text().strip() not in spring.files["cases.json"].decode()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("mine", "--channel", "nowhere"), "channel: Input should be"),
+        (("mine", "--sovereignty", "none"), "name the model's sovereignty class"),
+        (("mine", "--base-url", "ftp://x"), "base_url is no address"),
+        (("mine", "--key-env", "sk-1234567890abcdef"), "key_env is no name of an environment variable"),
+        (("keyword-baseline",), "is there already"),
+        (("../x",), "name: String should match pattern"),
+    ],
+)
+def test_a_target_that_cannot_be_used_is_not_written(tmp_path: Path, argv: tuple[str, ...], said: str) -> None:
+    given = {"--model": "m", "--base-url": "http://127.0.0.1:1/v1", "--channel": "local", "--sovereignty": "eu-origin"}
+    given |= dict(zip(argv[1::2], argv[2::2], strict=True))
+    options = [part for pair in given.items() for part in pair]
+    done = subprocess.run(
+        [*REFEREE, "bakeoff", "targets", "add", argv[0], *options, "-w", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "1234567890abcdef" not in done.stderr
+    assert not (tmp_path / "targets").exists()
