@@ -201,8 +201,10 @@ def test_holm_is_over_all_pairs_of_a_board_and_a_pair_without_differences_has_no
 def test_pairs_are_tested_on_the_cases_that_both_have() -> None:
     a = Rows("a").fill(FIVE[:4], [1, 1, 1]).add(FIVE[4], [], infra=3)
     b = Rows("b").fill(FIVE[1:], [0, 0, 0]).add(FIVE[0], [], infra=3)
-    [pair] = summary_of([a, b]).boards[0].pairs
+    summary = summary_of([a, b])
+    [pair] = summary.boards[0].pairs
     assert (pair.n, pair.difference) == (3, 1.0)
+    assert "lost-cases" in {note.code for note in row_of(summary, "a").caveats}
 
 
 def test_the_board_says_what_difference_it_can_detect() -> None:

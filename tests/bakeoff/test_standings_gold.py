@@ -110,7 +110,7 @@ def test_when_every_case_is_in_doubt_nobody_is_ranked_and_it_says_why() -> None:
     field = [Rows(name).add(FIRST, [0, 0, 0], wrong="w1") for name in "ab"]
     summary = summary_of(field, suite([FIRST]))
     assert summary.boards[0].rows == ()
-    assert [{note.code for note in row.reasons} for row in summary.lane_limited] == [{"no-valid-case"}] * 2
+    assert [{note.code for note in row.reasons} for row in summary.lane_limited] == [{"gold-suspect"}] * 2
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------

@@ -108,11 +108,20 @@ def measure(
         flagged=grid.mask([case.case for case in gold if case.suspect or case.review == "wrong"]),
         out=grid.mask([case.case for case in gold if case.review == "wrong" or _doubted(case)]),
     )
-    ranking = measured.headline & ~measured.out
     for name in tallies:
-        if not limited[name] and not (ranking & (grid.valid[grid.row(name)] > 0)).any():
-            limited[name] = (Note("no-valid-case", "it has no valid attempt at a case of the headline that ranks"),)
+        limited[name] = limited[name] or _nothing_to_rank(measured, name)
     return measured
+
+
+def _nothing_to_rank(measured: Measured, name: str) -> tuple[Note, ...]:
+    """Why a target that otherwise could be ranked has no rate."""
+    answered = measured.headline & (measured.grid.valid[measured.grid.row(name)] > 0)
+    if not answered.any():
+        return (Note("no-valid-case", "it has no valid attempt at a case of the headline"),)
+    if not (answered & ~measured.out).any():
+        sentence = "every case of the headline that it answered is gold-suspect or has a wrong gold"
+        return (Note("gold-suspect", sentence),)
+    return ()
 
 
 def _doubted(case: GoldCase) -> bool:

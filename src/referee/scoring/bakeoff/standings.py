@@ -160,7 +160,7 @@ def board(measured: Measured, subset: str | None) -> Board:
                 without_flagged=without,
                 coverage=lanes.coverage(tally),
                 transport=lanes.transport(tally, int(measured.grid.valid[measured.grid.row(name)].sum())),
-                caveats=lanes.caveats(tally),
+                caveats=(*lanes.caveats(tally), *_lost(figures[name])),
             )
         )
     pairs = _pairs(measured, [(name, cluster) for name, cluster in order], ranking)
@@ -175,6 +175,15 @@ def board(measured: Measured, subset: str | None) -> Board:
         power=_power(rows, pairs),
         caveats=_board_caveats(measured, rows, everything),
     )
+
+
+def _lost(figures: Figures) -> tuple[Note, ...]:
+    """A small n that is no subset: cases were run and lost to the lane (§8)."""
+    lost = figures.cases - figures.rate.n
+    if not lost:
+        return ()
+    sentence = f"{lost} of {figures.cases} cases have no valid attempt: they were run and lost to the lane"
+    return (Note("lost-cases", sentence),)
 
 
 def _pairs(measured: Measured, order: Sequence[tuple[str, int]], mask: Mask) -> tuple[BoardPair, ...]:
@@ -292,7 +301,7 @@ def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
         about_arm=arm.about,
         ranked=arm.ranked,
         subset=subset,
-        cases=int(counted.sum()),
+        cases=int((np.asarray(grid.has_row)[[grid.row(name) for name in ran]].any(axis=0) & counted).sum()),
         clusters=made,
         rows=tuple(rows),
         not_shown=tuple(name for name in ran if measured.limited[name]),
