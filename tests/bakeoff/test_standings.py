@@ -21,7 +21,7 @@ from referee.scoring.bakeoff.figures import Interval
 from referee.scoring.bakeoff.standings import clusters
 from referee.scoring.bakeoff.statistics import cluster_bootstrap, wilson
 from referee.scoring.bakeoff.summary import Standing
-from tests.bakeoff.tallies import CLI, NATIVE, ORDERING_V1, ORDERING_V2, TRAPS, Rows, case, decision, protocol, suite
+from tests.bakeoff.tallies import CLI, ORDERING_V1, ORDERING_V2, TRAPS, Rows, case, decision, protocol, suite
 
 FIVE = [
     case("a", "simple-call"),
@@ -359,7 +359,9 @@ def test_exactly_half_infrastructure_is_not_more_than_half() -> None:
         ({"targets": ("t1", "t2")}, "mixed-provenance"),
         ({"surfaces": ("l1", "l2")}, "mixed-provenance"),
         ({"models_served": ("m-2025", "m-2026")}, "mixed-provenance"),
-        ({"provenances": ("fp=1", "fp=2")}, "mixed-provenance"),
+        ({"provenances": ("endpoint=one", "endpoint=two")}, "mixed-provenance"),
+        ({"provenances": ()}, "unknown-provenance"),
+        ({"provenances": ("", "endpoint=one")}, "unknown-provenance"),
         ({"protocols": ()}, "unknown-provenance"),
         ({"targets": ("unknown",)}, "unknown-provenance"),
     ],
@@ -375,14 +377,6 @@ def test_what_keeps_a_target_from_the_board(told: dict[str, Any], code: str) -> 
 def test_a_complete_target_is_ranked_however_its_last_run_ended(stopped: str) -> None:
     rows = Rows("t").fill(FIVE, [1, 1, 1])
     assert row_of(summary_of([rows], told={"t": {"stopped": stopped}}), "t").place == 1
-
-
-def test_a_backend_that_changes_where_nobody_pins_it_is_a_caveat() -> None:
-    hosted = NATIVE.model_copy(update={"channel": "router", "latency_admissible": False})
-    rows = Rows("t", hosted).fill(FIVE, [1, 1, 1])
-    row = row_of(summary_of([rows], told={"t": {"provenances": ("provider=a", "provider=b", "")}}), "t")
-    assert "backend-changed" in {note.code for note in row.caveats}
-    assert row.about.provenances == ("provider=a", "provider=b")
 
 
 def test_a_target_that_the_protocol_does_not_name_or_that_ran_another_part_is_not_ranked() -> None:

@@ -26,11 +26,8 @@ STOPS = {
     "config": "it was stopped at once: the endpoint refused the request or the credential",
 }
 
-#: Channels that control what serves the model: there, a backend that changes is mixed provenance. Elsewhere the lane
-#: declares it as uncontrolled, and a change is a caveat.
-PINNED_BACKEND = frozenset({"own-infrastructure", "local", "embedded"})
-
-UNKNOWN = "unknown"
+#: What a row says that does not say where it comes from.
+UNKNOWN = frozenset({"", "unknown"})
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def about(tally: TargetTally) -> About:
         price=target.price,
         subset=tally.subset,
         models_served=tuple(sorted(tally.models_served)),
-        provenances=backends(tally),
+        provenances=tuple(sorted(tally.provenances)),
         harness_versions=tuple(sorted(tally.harness_versions)),
         runs=tuple(sorted(tally.runs)),
     )
@@ -200,20 +197,15 @@ def _provenance(tally: TargetTally) -> list[Note]:
         "target files": tally.targets,
         "lanes": tally.surfaces,
         "served models": tally.models_served,
-        "serving backends": backends(tally) if tally.surface.channel in PINNED_BACKEND else (),
+        "sources (endpoint, model, what the start-up check verified)": tally.provenances,
     }
     for what, found in mixed.items():
         if len(set(found)) > 1:
             notes.append(Note("mixed-provenance", f"its rows come from {len(set(found))} different {what}"))
-    unsaid = [what for what, found in mixed.items() if UNKNOWN in found]
-    if tally.usable and (unsaid or not (tally.protocols and tally.suites and tally.targets and tally.surfaces)):
+    needed = (tally.protocols, tally.suites, tally.targets, tally.surfaces, tally.provenances)
+    if tally.usable and not all(found and not UNKNOWN & set(found) for found in needed):
         notes.append(Note("unknown-provenance", "some of its rows do not say where they come from"))
     return notes
-
-
-def backends(tally: TargetTally) -> tuple[str, ...]:
-    """What its rows say of the serving backend; a row without an answer says nothing."""
-    return tuple(sorted(set(tally.provenances) - {""}))
 
 
 def caveats(tally: TargetTally) -> tuple[Note, ...]:
@@ -248,11 +240,6 @@ def caveats(tally: TargetTally) -> tuple[Note, ...]:
             len(tally.harness_versions) > 1,
             "several-harness-versions",
             f"its rows were made with {len(tally.harness_versions)} versions of the harness",
-        ),
-        (
-            len(backends(tally)) > 1,
-            "backend-changed",
-            f"its answers name {len(backends(tally))} different serving backends: the lane does not pin one",
         ),
         (
             not tally.models_served and tally.usable > 0,
