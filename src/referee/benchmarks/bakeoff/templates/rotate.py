@@ -15,6 +15,7 @@ from referee.benchmarks.bakeoff.templates.hard import HARD
 from referee.benchmarks.bakeoff.templates.several import SEVERAL
 from referee.benchmarks.bakeoff.templates.simple import SELECTION, SIMPLE
 from referee.benchmarks.bakeoff.templates.wording import Language
+from referee.core.canonical import digest_of
 from referee.core.cases import CATEGORIES, Arm, Case, Category, Message, Suite, Tool
 from referee.errors import UsageError
 
@@ -116,6 +117,10 @@ def rotate(
             "cycle": cycle,
             "count": str(count),
             "seed_digest": seed_digest(seed, label),
+            "tools": digest_of(
+                "toolsets", {name: [tool.model_dump(mode="json") for tool in toolsets[name]] for name in _DOMAINS}
+            ),
+            "prompts": digest_of("prompts", dict(prompts)),
         },
         prompts={f"assistant-{language}": text for language, text in prompts.items()},
         toolsets={name: tools for name, tools in offered.items() if name in used},
