@@ -36,6 +36,11 @@ _NARROW = 256
 #: cases² · 2⁻⁵³ from the truth, and differ by 1/unit.
 _EXACT = 2**50
 
+#: Lanes of a word in which targets are added side by side: the narrowest that holds so many of the largest numbers.
+_LANES = (np.uint8, np.uint16, np.uint32)
+_ROOMY = 8
+_FINEST = 2**32 // _ROOMY - 1
+
 Rates = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -142,7 +147,7 @@ def cluster_bootstraps(counts: Sequence[tuple[Counts, Counts]], *, iterations: i
     for cases, places in alike.items():
         # Every rate is a whole number of 1/unit; rounding must never carry a sum of rates past its neighbour.
         unit = math.lcm(*{n for place in places for n in np.flatnonzero(np.bincount(counts[place][1])).tolist()})
-        if len(places) == 1 or unit * cases**2 >= _EXACT:
+        if len(places) == 1 or unit * cases**2 >= _EXACT or unit > _FINEST:
             for place in places:
                 passes, valid = counts[place]
                 done[place] = cluster_bootstrap((passes / valid).tolist(), iterations=iterations, seed=seed)
@@ -183,13 +188,15 @@ def _means(values: Rates, iterations: npt.NDArray[np.uint64], seed: int) -> Rate
     return np.asarray(sums / len(values))
 
 
-def _positions(iterations: npt.NDArray[np.uint64], count: int, seed: int) -> Iterator[tuple[slice, Counts]]:
+def _positions(
+    iterations: npt.NDArray[np.uint64], count: int, seed: int, *, deep: int | None = None
+) -> Iterator[tuple[slice, Counts]]:
     """The drawn positions of the given iterations, block by block: which iterations, and one row for each draw of them.
 
-    The rows of an iteration come in the order of drawing. A block is overwritten by the next.
+    The rows of an iteration come in the order of drawing, at most ``deep`` at once. A block is overwritten by the next.
     """
-    wide = min(_WIDE, len(iterations))
-    high = max(1, min(count, _CELLS // wide))
+    wide = min(_WIDE if deep is None else max(1, _CELLS // min(deep, count)), len(iterations))
+    high = max(1, min(count, _CELLS // wide, deep or count))
     state, spare, other = (np.empty((high, wide), dtype=_U) for _ in range(3))
     chosen, room = np.empty((high, wide), dtype=np.int64), np.empty((high, wide))
     steps = _states(np.arange(1, count + 1, dtype=np.uint64), 0)[:, None]
@@ -217,28 +224,27 @@ def _add_in_order(total: Rates, drawn: Rates) -> None:
 def _whole_sums(whole: Counts, iterations: int, seed: int) -> Iterator[Counts]:
     """For each target's whole numbers, one a case: their sum over each iteration's draws.
 
-    Several targets share a 64-bit word, each in a field wide enough for its largest sum: one look-up serves them all.
+    Several targets share a 64-bit word, each in a lane of its own: one look-up and one addition serve them all. Before
+    a lane can overflow, the lanes are added to sums that hold everything.
     """
-    count = whole.shape[1]
-    bits = (int(whole.max()) * count).bit_length()
-    fields = 63 // bits
-    words = [
-        sum(
-            (row << (bits * field) for field, row in enumerate(whole[start : start + fields])),
-            np.zeros(count, np.int64),
-        )
-        for start in range(0, len(whole), fields)
-    ]
-    sums = np.zeros((len(words), iterations), dtype=np.int64)
-    room = np.empty(0, dtype=np.int64)
-    for columns, chosen in _positions(np.arange(iterations, dtype=np.uint64), count, seed):
+    count, most = whole.shape[1], int(whole.max())
+    lane = next(kind for kind in _LANES if np.iinfo(kind).max // most >= _ROOMY)
+    together = 8 // np.dtype(lane).itemsize
+    lanes = np.zeros((-(-len(whole) // together), count, together), dtype=lane)
+    for place, row in enumerate(whole):
+        lanes[place // together, :, place % together] = row
+    words = lanes.view(np.uint64)[:, :, 0]
+    sums = np.zeros((len(words), iterations, together), dtype=np.int64)
+    room = np.empty(0, dtype=np.uint64)
+    deep = int(np.iinfo(lane).max) // most
+    for columns, chosen in _positions(np.arange(iterations, dtype=np.uint64), count, seed, deep=deep):
         if room.shape != chosen.shape:
-            room = np.empty(chosen.shape, dtype=np.int64)
+            room = np.empty(chosen.shape, dtype=np.uint64)
         for word, total in zip(words, sums, strict=True):
             np.take(word, chosen, out=room, mode="clip")
-            total[columns] += np.add.reduce(room, axis=0)
+            total[columns] += np.add.reduce(room, axis=0).view(lane).reshape(-1, together)
     for place in range(len(whole)):
-        yield (sums[place // fields] >> (bits * (place % fields))) & ((1 << bits) - 1)
+        yield sums[place // together, :, place % together]
 
 
 def _exactly(values: Rates, sums: Counts, rank: int, seed: int) -> float:
