@@ -26,6 +26,7 @@ _LONG, _HEAD, _TAIL = 32, 20, 16
 #: Parts of a value that is itself a JSON document count as credentials from this length on.
 _PART = 16
 
+_ENDS_OF_ESCAPES = frozenset({b"n", b"r", b"t", b"u", b"x"})
 _BLANK = b" \t\r\n\x00\x0b\x0c"
 #: Escapes of what a credential is made of, and of what is skipped; an umlaut's need not be resolved.
 _ESCAPED = re.compile(rb"\\+(?:u(00[2-7][0-9A-Fa-f]|200[b-dB-D]|2060|[fF][eE][fF]{2}|[fF]{3}[dD])|x([2-7][0-9A-Fa-f]))")
@@ -60,21 +61,22 @@ class Redactor:
         needles = {needle for secret in self._secrets for needle in (*secret.whole, *secret.heads)}
         # A needle that holds another one is found by it.
         self._needles = tuple(sorted(one for one in needles if not any(o != one and o in one for o in needles)))
+        # Resolving escapes can take a value's first character for the end of one; these are looked for as they stand.
+        self._as_they_stand = tuple(one for one in self._needles if one[:1] in _ENDS_OF_ESCAPES or b"\\" in one)
 
     def holds(self, data: bytes) -> bool:
         """Whether any value stands in ``data`` in any spelling (pieces of a stream apart)."""
         needles = self._needles
         if not needles:
             return False
-        for needle in needles:
-            if needle in data:
-                return True
         view = _plain(data)
-        if view == data:
-            return False
         for needle in needles:
             if needle in view:
                 return True
+        if view is not data:
+            for needle in self._as_they_stand:
+                if needle in data:
+                    return True
         return b"%" in view and self._in_percent(view)
 
     def redact(self, data: bytes) -> bytes:

@@ -119,7 +119,7 @@ def redacted(said: Said, redactor: Redactor) -> KeptAnswer:
     """An answer as it is kept, read and judged: no credential is left in it."""
     body = redactor.redact_stream(said.body) if said.streamed or b"\n{" in said.body else redactor.redact(said.body)
     headers, detail = said.headers, said.detail
-    if redactor.holds(json.dumps([dict(headers), detail]).encode()):
+    if redactor.holds("\n".join((detail, *headers, *headers.values())).encode("utf-8", "surrogatepass")):
         headers, detail = redactor.redact_value(dict(headers)), redactor.redact_text(detail)
     return KeptAnswer(said.status, headers, body, said.broke, detail, said.streamed, round(said.latency_ms, 3))
 

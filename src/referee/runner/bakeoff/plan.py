@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol
+from referee.adapters.catalog.bakeoff_protocols import CASES, LoadedProtocol
 from referee.adapters.store.shard_files import ScannedShard, alive, every_shard, first_line, scan_shard
 from referee.core.bakeoff import Planned, Protocol, Subset, Surface, Target
-from referee.core.canonical import digest_of
+from referee.core.canonical import digest_of, digest_of_bytes
 from referee.core.cases import Suite
 from referee.errors import CouldNotVerify, NothingMatched, UsageError
 
@@ -57,9 +57,9 @@ def surface_digest(surface: Surface) -> str:
     return digest_of("surface", surface.model_dump(mode="json"))
 
 
-def suite_digest(suite: Suite) -> str:
-    """What rows carry of the suite."""
-    return digest_of("suite", suite.document())
+def suite_digest(loaded: LoadedProtocol) -> str:
+    """What rows carry of the suite: its file's bytes."""
+    return digest_of("suite", digest_of_bytes(loaded.files[CASES]))
 
 
 def choose(protocol: Protocol, names: Sequence[str]) -> list[Planned]:

@@ -93,7 +93,7 @@ class _Plan:
 
     def __init__(self, loaded: LoadedProtocol) -> None:
         self.loaded = loaded
-        self.suite_digest = suite_digest(loaded.suite)
+        self.suite_digest = suite_digest(loaded)
         self._sent: dict[str, Mapping[str, str]] = {}
 
     def sent(self, case: Case) -> Mapping[str, str]:

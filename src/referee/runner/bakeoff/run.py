@@ -29,7 +29,7 @@ from referee.errors import InternalError, RefereeError
 from referee.protocols import Lane, LaneFacts
 from referee.runner.bakeoff.attempt import Way
 from referee.runner.bakeoff.budget import Purse
-from referee.runner.bakeoff.freeze import refuse_objections, require_frozen
+from referee.runner.bakeoff.freeze import require_frozen
 from referee.runner.bakeoff.guards import Breaker, Halt, Pace
 from referee.runner.bakeoff.ledger import spent_of_account
 from referee.runner.bakeoff.plan import (
@@ -105,7 +105,7 @@ async def run_bakeoff(
         tick: called a few times a second with what is done so far.
 
     Raises:
-        Finding: the protocol is not frozen or changed, or the linter objects to a case.
+        Finding: the protocol is not frozen, or a line of it changed since.
         NothingMatched: a named target is none of the protocol.
         UsageError: a credential is missing, or a metered target has no price or credit.
         CouldNotVerify: an endpoint does not have what its target pins; or the disk refused rows: what was written
@@ -113,8 +113,8 @@ async def run_bakeoff(
     """
     tightened = tightened or Tightened()
     interrupts = interrupts or Interrupts()
+    # The linter looked at these very bytes when they were frozen: a plan with objections cannot be frozen.
     frozen = require_frozen(desk.log, desk.evidence, loaded)
-    refuse_objections(loaded)
     planned = choose(loaded.protocol, names)
     report = RunReport(
         f"b-{''.join(secrets.choice(_ALPHABET) for _ in range(12))}", loaded.protocol.name, frozen.digest
@@ -307,7 +307,7 @@ class _Block:
             protocol=self.loaded.protocol.name,
             protocol_digest=self.report.protocol_digest,
             suite=self.loaded.suite.name,
-            suite_digest=suite_digest(self.loaded.suite),
+            suite_digest=suite_digest(self.loaded),
             grading=self.loaded.suite.grading,
             target=plan.target,
             target_digest=target_digest(plan.target),
