@@ -19,62 +19,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from referee.adapters.suites.bfcl import import_wheel
 from referee.core.answers import GivenCall, Grade, Reading
-from referee.core.cases import Case, Tool
+from referee.core.cases import Case, Suite, Tool
 from referee.scoring.toolcalls import Grader, judge
 
 PEER = "bfcl-eval==2026.3.23"
 NEEDS = ("tree_sitter==0.21.3", "tree-sitter-java==0.21.0", "tree-sitter-javascript==0.21.4")
 
-_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
+WHEEL = "bfcl_eval-2026.3.23-py3-none-any.whl"
 
 
-def schema(said: Any) -> Any:
-    """BFCL's dialect as JSON Schema."""
-    if not isinstance(said, dict):
-        return said
-    found = {key: one for key, one in said.items() if key not in {"type", "properties", "items"}}
-    if (kind := said.get("type")) != "any":
-        found["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
-    if isinstance(said.get("properties"), dict):
-        found["properties"] = {key: schema(one) for key, one in said["properties"].items()}
-    if "items" in said:
-        found["items"] = schema(said["items"])
-    return found
-
-
-def gold(allowed: Any) -> Any:
-    """A possible answer as a value of the oracle: a list of allowed values; "" in it means that it may be absent."""
-    if not isinstance(allowed, list):
-        return inner(allowed)
-    values = [None if one == "" else inner(one) for one in allowed]
-    return values[0] if len(values) == 1 else {"anyOf": values}
-
-
-def inner(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: gold(one) for key, one in value.items()}
-    return [inner(one) for one in value] if isinstance(value, list) else value
-
-
-def work_of(item: dict[str, Any]) -> tuple[Case, tuple[Tool, ...], Reading]:
+def work_of(item: dict[str, Any], suite: Suite) -> tuple[Case, tuple[Tool, ...], Reading]:
     """Our case, its tools, and the answer as it was read."""
-    functions = item["functions"] if isinstance(item["functions"], list) else [item["functions"]]
-    tools = tuple(Tool(name=one["name"], parameters=schema(one["parameters"])) for one in functions)
-    calls = [
-        {"name": name, "arguments": {key: gold(one) for key, one in arguments.items()}}
-        for call in item["truth"]
-        for name, arguments in call.items()
-    ]
-    several = "parallel" in item["category"]
-    oracle: dict[str, Any] = {"expected_calls": calls} if several else {"expected_call": calls[0]}
-    case = Case.model_validate({
-        "id": item["id"], "category": "simple-call", "language": "en", "toolset": item["id"],
-        "messages": [{"role": "user", "content": "-"}], **oracle,
-        "policy": {"exactlyOne": True, "callOrder": "any" if several else "strict"},
-    })  # fmt: skip
+    case = suite.by_id[item["id"]]
     given = tuple(GivenCall(name, arguments) for call in item["output"] for name, arguments in call.items())
-    return case, tools, Reading(calls=given)
+    return case, suite.tools(case), Reading(calls=given)
 
 
 def best_of(work: list[Any], grade: Callable[[Any], Grade], seconds: float) -> float:
@@ -88,10 +48,13 @@ def best_of(work: list[Any], grade: Callable[[Any], Grade], seconds: float) -> f
     return best * 1e6
 
 
-def install(python: Path) -> None:
-    venv.create(python.parent.parent, with_pip=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", PEER], check=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *NEEDS], check=True)
+def install(python: Path, wheel: Path) -> None:
+    if not python.exists():
+        venv.create(python.parent.parent, with_pip=True)
+    pip = [str(python), "-m", "pip"]
+    subprocess.run([*pip, "download", "--quiet", "--no-deps", "--dest", str(wheel.parent), PEER], check=True)
+    subprocess.run([*pip, "install", "--quiet", *NEEDS], check=True)
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", str(wheel)], check=True)
 
 
 def peer(python: Path, items: Path, seconds: float) -> dict[str, Any] | None:
@@ -111,9 +74,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each side is timed (default: 5)")
     chosen = parser.parse_args()
     python = chosen.peers.absolute() / "venv-bfcl" / "bin" / "python"
-    if chosen.install and not python.exists():
-        install(python)
-    if not python.exists():
+    wheel = chosen.peers.absolute() / WHEEL
+    if chosen.install:
+        install(python, wheel)
+    if not (python.exists() and wheel.exists()):
         print(f"There is no {PEER} in {chosen.peers}: run this with --install, or name its folder with --peers.")
         return 4
     items = chosen.peers.absolute() / "grading-items.json"
@@ -121,7 +85,8 @@ def main() -> int:
     if theirs is None:
         return 4
     given = [one for one in json.loads(items.read_text(encoding="utf-8")) if one["valid"] is not None]
-    work = [work_of(one) for one in given]
+    suite = import_wheel(wheel).suite
+    work = [work_of(one, suite) for one in given]
     ready = [(Grader(case, tools, 2), reading) for case, tools, reading in work]
     warm = best_of(ready, lambda one: one[0].judge(one[1], {}), chosen.seconds)
     kept = best_of(work, lambda one: judge(one[0], one[1], one[2], grading=2, sent={}), chosen.seconds)

@@ -145,6 +145,10 @@ def _sent(given: Any, *, inlined: bool) -> _Sent:
 
 
 def _of_object(given: dict[str, Any], inlined: bool) -> _Sent:
+    if "text" in given and "content" not in given:
+        given = {**{key: one for key, one in given.items() if key != "text"}, "content": given["text"]}
+    if isinstance(given.get("calls"), list) and "tool_calls" not in given:
+        given = {**given, "tool_calls": [_tool_call(one) for one in given["calls"]]}
     return _of_transport(given, inlined) or _of_surface(given, inlined) or _chat(given, given, inlined)
 
 

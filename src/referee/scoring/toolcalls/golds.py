@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import repeat
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -36,13 +37,18 @@ class Rules:
     as_set: bool
     extra: bool | Literal["schema"]
 
-    @classmethod
-    def of(cls, policy: Policy, grading: Grading) -> Rules:
+    @staticmethod
+    def of(policy: Policy, grading: Grading) -> Rules:
         """The rules that a policy means in a generation."""
         extra = policy.allow_extra_args
         if extra is None:
             extra = True if grading == 1 else "schema"
-        return cls(grading, policy.strict_args, policy.array_order == "set", extra)
+        return _rules(grading, policy.strict_args, policy.array_order == "set", extra)
+
+
+@cache
+def _rules(grading: Grading, strict_args: bool, as_set: bool, extra: bool | Literal["schema"]) -> Rules:
+    return Rules(grading, strict_args, as_set, extra)
 
 
 class Gold(Protocol):

@@ -18,7 +18,7 @@ from referee.scoring.toolcalls import words
 from referee.scoring.toolcalls.answers import canonical_answer, canonical_call
 from referee.scoring.toolcalls.golds import REPAIRED, Rules
 from referee.scoring.toolcalls.matching import pair
-from referee.scoring.toolcalls.oracle import Members, members
+from referee.scoring.toolcalls.oracle import Members
 from referee.scoring.toolcalls.schemas import Place
 from referee.scoring.toolcalls.traces import leaked
 
@@ -47,7 +47,9 @@ class _Expected:
     @property
     def said(self) -> str:
         """The call in the words of a pass."""
-        names = [words.text(name) for name in self.arguments.golds]
+        names = list(self.arguments.oracle)
+        if not all(map(str.isprintable, names)):
+            names = [words.text(name) for name in names]
         return f"{self.name} with {words.listed(names)}" if names else self.name
 
 
@@ -60,21 +62,29 @@ class Grader:
         grading: the generation of the rules.
     """
 
-    __slots__ = ("_abstains", "_expected", "_listed", "_names", "_ordered", "_pass", "case", "rules")
+    __slots__ = ("_abstains", "_expected", "_listed", "_ordered", "_pass", "_tools", "case", "rules")
 
     def __init__(self, case: Case, tools: Sequence[Tool], grading: Grading) -> None:
         self.case = case
         self.rules = Rules.of(case.policy, grading)
-        self._names = frozenset(tool.name for tool in tools)
+        self._tools = tools
         self._expected = tuple(self._ready(call, tools) for call in case.golds)
         self._abstains = case.abstains
         self._listed = case.expected_calls is not None
         self._ordered = self._listed and case.policy.call_order == "strict"
         self._pass: Grade | None = None
 
+    @property
+    def _offered(self) -> frozenset[str]:
+        """The names of the tools that are offered; asked for only where something is amiss."""
+        return frozenset(tool.name for tool in self._tools)
+
     def _ready(self, call: Call, tools: Sequence[Tool]) -> _Expected:
-        parameters = next((tool.parameters for tool in tools if tool.name == call.name), {})
-        return _Expected(call.name, members(call.arguments, self.rules, Place(parameters, parameters)))
+        parameters: dict[str, Any] = {}
+        for tool in tools:
+            if tool.name == call.name:
+                parameters = tool.parameters
+        return _Expected(call.name, Members(call.arguments, self.rules, Place(parameters, parameters)))
 
     # --- an answer as it was read ------------------------------------------------------------------------------------
 
@@ -117,8 +127,11 @@ class Grader:
         notes: set[str] = set()
         failure = self._failure(calls, notes)
         for call in calls:
-            notes.update(call.flags)
-            if call.name not in self._names and leaked(call.name):
+            if call.flags:
+                notes.update(call.flags)
+        if failure is not None:
+            offered = self._offered
+            if any(leaked(call.name) for call in calls if call.name not in offered):
                 notes.add(LEAK)
         if len(calls) > (1 if failure else len(self._expected)) and not self._abstains:
             self._count_further(calls, notes)
@@ -229,9 +242,9 @@ class Grader:
         """Why none of the calls is the expected one: the nearest one's differences."""
         same = [call for call in calls[:_MOST_CALLS] if call.name == expected.name]
         if not same:
-            odd = (
-                "" if all(call.name in self._names for call in calls[:_MOST_CALLS]) or not self._names else _odd(calls)
-            )
+            offered = self._offered
+            known = not offered or all(call.name in offered for call in calls[:_MOST_CALLS])
+            odd = "" if known else _odd(calls)
             return f"called {_names(calls)} where {expected.name} was expected{odd}"
         found: list[str] = []
         for at, call in enumerate(same):

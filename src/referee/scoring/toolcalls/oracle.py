@@ -1,12 +1,11 @@
 """The arguments of an expected call, made ready from the oracle and the tool's schema (bake-off §9). Pure.
 
-The oracle is read once; matching then costs a few comparisons. What the schema says of a member is looked up only where
-a member is absent, null or not in the oracle.
+Matching costs a few comparisons. What the schema says of a member is looked up only where its value is not what is
+written in the oracle.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from referee.scoring.toolcalls import words
@@ -27,34 +26,56 @@ from referee.scoring.toolcalls.golds import (
 from referee.scoring.toolcalls.schemas import NONE_NAMED, Place
 
 
-@dataclass(slots=True, eq=False)
 class Members:
-    """An object, or the arguments themselves."""
+    """An object of the oracle, or the arguments themselves: no operator, whatever its keys.
 
-    golds: dict[str, Gold]
-    rules: Rules
-    place: Place
+    What a member is compared with is made when a value first differs from what is written in the oracle: most values
+    of right answers do not.
+    """
+
+    __slots__ = ("_golds", "literal", "oracle", "place", "rules", "strict")
+
+    def __init__(
+        self, oracle: dict[str, Any], rules: Rules, place: Place, *, strict: bool = False, literal: bool = False
+    ) -> None:
+        self.oracle = oracle
+        self.rules = rules
+        self.place = place
+        self.strict = strict
+        self.literal = literal
+        self._golds: dict[str, Gold] = {}
+
+    def _gold(self, name: str) -> Gold:
+        made = self._golds.get(name)
+        if made is None:
+            place = self.place.member(name)
+            made = compiled(self.oracle[name], self.rules, place, strict=self.strict, literal=self.literal)
+            self._golds[name] = made
+        return made
 
     def match(self, value: Any, notes: set[str]) -> bool:
         """Whether a given object matches."""
         if not isinstance(value, dict):
             return False
         found = 0
-        for name, gold in self.golds.items():
+        for name, written in self.oracle.items():
             got = value.get(name, ABSENT)
             if got is ABSENT:
-                if not self._may_be_absent(name, gold):
+                if not self._may_be_absent(name):
                     return False
                 continue
             found += 1
-            if not gold.match(got, notes) and not (got is None and self._null_will_do(name, gold)):
+            if _as_written(written, got) and not self.literal:
+                continue
+            if not self._gold(name).match(got, notes) and not (got is None and self._null_will_do(name)):
                 return False
         if self.rules.extra is True or len(value) == found:
             return True
-        return all(name in self.golds or self._tolerated(name, got) for name, got in value.items())
+        return all(name in self.oracle or self._tolerated(name, got) for name, got in value.items())
 
-    def _may_be_absent(self, name: str, gold: Gold) -> bool:
+    def _may_be_absent(self, name: str) -> bool:
         """Whether a member need not be there: its gold matches null, or the default that holds without it."""
+        gold = self._gold(name)
         if gold.match(None, set()):
             return True
         if self.rules.grading == 1:
@@ -62,9 +83,9 @@ class Members:
         default = self.place.member(name).default
         return default is not NONE_NAMED and gold.match(default, set())
 
-    def _null_will_do(self, name: str, gold: Gold) -> bool:
+    def _null_will_do(self, name: str) -> bool:
         """Whether null says that a member is left out, and it need not be there."""
-        return self.rules.grading != 1 and self.place.optional(name) and self._may_be_absent(name, gold)
+        return self.rules.grading != 1 and self.place.optional(name) and self._may_be_absent(name)
 
     def _tolerated(self, name: str, value: Any) -> bool:
         """Whether a member that the oracle does not name may be there."""
@@ -85,19 +106,20 @@ class Members:
         if not isinstance(value, dict):
             return [differs(path, self.wants(), value)]
         phrases: list[str] = []
-        for name, gold in self.golds.items():
+        for name in self.oracle:
+            gold = self._gold(name)
             place = f"{path}.{name}" if path else name
             got = value.get(name, ABSENT)
             if got is ABSENT:
-                if not self._may_be_absent(name, gold):
+                if not self._may_be_absent(name):
                     phrases.append(f"argument `{words.text(place)}` is missing: expected {wanted(gold)}")
-            elif got is not None or not self._null_will_do(name, gold):
+            elif got is not None or not self._null_will_do(name):
                 phrases += gold.explain(got, place, notes)
         if self.rules.extra is not True:
             phrases += [
                 self._invented(f"{path}.{name}" if path else name)
                 for name, got in value.items()
-                if name not in self.golds and not self._tolerated(name, got)
+                if name not in self.oracle and not self._tolerated(name, got)
             ]
         return phrases
 
@@ -107,7 +129,21 @@ class Members:
 
     def wants(self) -> Any:
         """The object in plain JSON."""
-        return {name: gold.wants() for name, gold in self.golds.items()}
+        return {name: self._gold(name).wants() for name in self.oracle}
+
+
+def _as_written(gold: Any, got: Any) -> bool:
+    """Whether a scalar is just what the oracle writes, or one of its alternatives: that matches by every rule."""
+    kind = type(got)
+    if kind is not str and kind is not int and kind is not bool:
+        return False
+    if type(gold) is kind:
+        return bool(gold == got)
+    if type(gold) is dict and len(gold) == 1:
+        for alternative in gold.get("anyOf", ()):
+            if type(alternative) is kind and alternative == got:
+                return True
+    return False
 
 
 def compiled(gold: Any, rules: Rules, place: Place, *, strict: bool = False, literal: bool = False) -> Gold:
@@ -134,9 +170,9 @@ def _compiled(gold: Any, rules: Rules, place: Place, strict: bool, literal: bool
         if len(gold) == 1 and not literal:
             if "eq" in gold:
                 return _compiled(gold["eq"], rules, place, True, literal)
-            if isinstance(gold.get("anyOf"), list):
+            if isinstance(gold.get("anyOf"), list | tuple):
                 return AnyOf([_compiled(one, rules, place, strict, literal) for one in gold["anyOf"]])
-        return members(gold, rules, place, strict=strict, literal=literal)
+        return Members(gold, rules, place, strict=strict, literal=literal)
     if gold is None:
         return Null()
     if isinstance(gold, bool):
@@ -151,16 +187,6 @@ def _compiled(gold: Any, rules: Rules, place: Place, strict: bool, literal: bool
 
 def _unknown(gold: Any) -> NoReturn:
     raise TypeError(f"{type(gold).__name__} is no JSON value")
-
-
-def members(
-    gold: dict[str, Any], rules: Rules, place: Place, *, strict: bool = False, literal: bool = False
-) -> Members:
-    """An object of the oracle, or the arguments themselves: no operator, whatever its keys."""
-    golds = {
-        name: compiled(one, rules, place.member(name), strict=strict, literal=literal) for name, one in gold.items()
-    }
-    return Members(golds, rules, place)
 
 
 def _may_contain(gold: Gold) -> bool:

@@ -21,22 +21,33 @@ _JOINTS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 class Place:
     """One place of the arguments, as the schema describes it. Everything unknown is simply not said. Immutable."""
 
-    __slots__ = ("_certain", "_parts", "_patterns", "_properties", "_required", "root")
+    __slots__ = ("_certain", "_laid_out", "_patterns", "_properties", "_required", "root", "schema")
 
     def __init__(self, root: Mapping[str, Any] | None = None, schema: Any = None) -> None:
         self.root = root or {}
-        #: What may hold here, the alternatives of ``anyOf`` and ``oneOf`` laid beside it; and what holds in any case.
-        self._parts: Sequence[Mapping[str, Any]] = ()
+        self.schema = schema
+        self._laid_out: Sequence[Mapping[str, Any]] | None = None
         self._certain: Sequence[Mapping[str, Any]] = ()
         self._properties: Mapping[str, Any] | None = None
         self._required: Collection[str] | None = None
         self._patterns: Sequence[tuple[re.Pattern[str], Any]] | None = None
-        if isinstance(schema, dict) and _JOINTS.isdisjoint(schema):
-            self._parts = self._certain = (schema,)
-        elif schema is not None:
-            laid_out = list(islice(_lay_out(self.root, schema, 0), _MOST_PARTS))
-            self._parts = tuple(part for part, _ in laid_out)
-            self._certain = tuple(part for part, certain in laid_out if certain)
+
+    @property
+    def _parts(self) -> Sequence[Mapping[str, Any]]:
+        """What may hold here: the schema, its references and ``allOf``, and the alternatives laid beside them."""
+        if self._laid_out is None:
+            if isinstance(self.schema, dict) and _JOINTS.isdisjoint(self.schema):
+                self._laid_out = self._certain = (self.schema,)
+            else:
+                found = list(islice(_lay_out(self.root, self.schema, 0), _MOST_PARTS))
+                self._laid_out = tuple(part for part, _ in found)
+                self._certain = tuple(part for part, certain in found if certain)
+        return self._laid_out
+
+    @property
+    def _parts_for_certain(self) -> Sequence[Mapping[str, Any]]:
+        """What holds here in any case: without the alternatives."""
+        return self._certain if self._parts else ()
 
     @property
     def types(self) -> set[str]:
@@ -97,7 +108,7 @@ class Place:
     def required(self) -> Collection[str]:
         """The members that may not be left out."""
         if self._required is None:
-            said = [part["required"] for part in self._certain if isinstance(part.get("required"), list)]
+            said = [part["required"] for part in self._parts_for_certain if isinstance(part.get("required"), list)]
             self._required = said[0] if len(said) == 1 else [name for names in said for name in names]
         return self._required
 
