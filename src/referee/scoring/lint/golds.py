@@ -19,7 +19,7 @@ from referencing.exceptions import Unresolvable
 from referee.core.answers import GivenCall
 from referee.core.cases import Call, Case, Grading, Tool
 from referee.scoring.lint.objections import Objection
-from referee.scoring.lint.plain_schemas import plain_schema
+from referee.scoring.lint.plain_schemas import plain_schema, plainly_valid
 from referee.scoring.toolcalls import grade_calls
 
 #: So many alternatives of one argument are tried; no gold written by a person comes near it.
@@ -164,6 +164,8 @@ def _forbidden(case: Case, where: str, name: str, tried: Sequence[Any], schema: 
 
 def _error(value: Any, schema: Any, root: Mapping[str, Any]) -> str | None:
     """The first breach of the schema; references lead into ``root`` only, never out of the suite."""
+    if plainly_valid(value, schema):
+        return None
     if not isinstance(schema, Mapping | bool):
         return "the schema is no object"
     whole = dict(schema) if isinstance(schema, Mapping) else schema

@@ -103,16 +103,19 @@ class _Told:
 def _is_fixed(value: Any, told: _Told, tool: Tool, schema: Mapping[str, Any]) -> bool:
     if value is None or isinstance(value, bool):
         return True
-    said = _Told([tool.description, *_said_by(schema)])
     if isinstance(value, int | float):
-        allowed = schema.get("enum")
-        if isinstance(allowed, Sequence) and value in allowed:
-            return True
         if not math.isfinite(value):
             return False
         number = Decimal(str(value))
-        return any(_near(number, other) for other in told.numbers | said.numbers)
-    return any(_holds(text, value) for text in (told, said))
+
+        def found(text: _Told) -> bool:
+            return number in text.numbers or any(_near(number, other) for other in text.numbers)
+    else:
+
+        def found(text: _Told) -> bool:
+            return _holds(text, value)
+
+    return found(told) or found(_Told([tool.description, *_said_by(schema)]))
 
 
 def _holds(told: _Told, value: str) -> bool:

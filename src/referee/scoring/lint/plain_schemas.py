@@ -12,6 +12,16 @@ from typing import Any
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "integer", "string"})
 _DEEPEST = 32
 
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+#: With these alone a value is checked at a glance; descriptions, titles and defaults forbid nothing.
+_LOOKED_AT = frozenset({"type", "description", "title", "default", "enum", "properties", "required", "items"})
+
 
 def plain_schema(schema: Any, deep: int = 0) -> bool:
     """Whether the schema uses plain keywords only, each with a value of its kind."""
@@ -24,6 +34,28 @@ def plain_schema(schema: Any, deep: int = 0) -> bool:
         elif word not in _SHAPES or not _SHAPES[word](value):
             return False
     return True
+
+
+def plainly_valid(value: Any, schema: Any, deep: int = 0) -> bool:
+    """Whether a value is valid for certain, by plain keywords alone; False says only that a validator has to look."""
+    if not isinstance(schema, Mapping) or deep > _DEEPEST or not schema.keys() <= _LOOKED_AT:
+        return False
+    if "enum" in schema and not (isinstance(value, str) and value in schema["enum"]):
+        return False
+    kind = schema.get("type")
+    if kind == "array":
+        items = schema.get("items", {})
+        return isinstance(value, list) and all(plainly_valid(one, items, deep + 1) for one in value)
+    if kind == "object":
+        properties = schema.get("properties", {})
+        return (
+            isinstance(value, dict)
+            and value.keys() <= properties.keys()
+            and value.keys() >= set(schema.get("required", ()))
+            and all(plainly_valid(one, properties[name], deep + 1) for name, one in value.items())
+        )
+    types = _SCALARS.get(kind, ()) if isinstance(kind, str) else ()
+    return isinstance(value, types) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def _is_text(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from referee.core.cases import Case
 from referee.scoring.lint.objections import Objection
@@ -58,6 +59,11 @@ _CONDITION = re.compile(
     r"\b(?:if|when|whenever|where|wherever|unless|until|once|in case"
     r"|wenn|falls|sofern|sobald|solange|außer|es sei denn|dann|bis)\b"
 )
+#: A word of every rule above: most requests have none and are passed over.
+_WORTH_A_LOOK = re.compile(
+    r"tool|function|call|entr|action|werkzeug|funktion|aufruf|eintr|aktion|order|reihenfolge|answer|reply|respond|antwort",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[.!?;]+(?=\s|$)|\n+")
 
 
@@ -68,7 +74,7 @@ def contradictions(text: str, case: Case) -> tuple[str, ...]:
         text: a system prompt, a request, or the fixed template that is put around both.
         case: whose oracle is held against it.
     """
-    return tuple(dict.fromkeys(_contradictions(text, case)))
+    return _found(text, len(case.golds), case.policy.call_order == "strict")
 
 
 def prompt_objections(case: Case, prompt: str | None) -> Iterator[Objection]:
@@ -83,21 +89,26 @@ def prompt_objections(case: Case, prompt: str | None) -> Iterator[Objection]:
         yield Objection(case.id, "policy-against-oracle", sentence)
 
 
-def _contradictions(text: str, case: Case) -> Iterator[str]:
-    expected = len(case.golds)
+@lru_cache(maxsize=256)  # a suite has few prompts and many cases
+def _found(text: str, expected: int, ordered: bool) -> tuple[str, ...]:
+    if _WORTH_A_LOOK.search(text) is None:
+        return ()
+    return tuple(dict.fromkeys(_contradictions(text, expected, ordered=ordered)))
+
+
+def _contradictions(text: str, expected: int, *, ordered: bool) -> Iterator[str]:
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.casefold().split())
         said = " ".join(sentence.split())
         said = said if len(said) <= 120 else f"{said[:117]}…"  # noqa: PLR2004 — a quotation, not a page
-        conditional = _CONDITION.search(plain) is not None
         one = _EXACTLY_ONE.search(plain)
         if expected > 1 and (one or _AT_MOST_ONE.search(plain)):
             yield f"“{said}” where {expected} calls are expected"
-        if conditional:
+        if _CONDITION.search(plain):
             continue
-        if case.abstains and (one or _MUST_CALL.search(plain)):
+        if not expected and (one or _MUST_CALL.search(plain)):
             yield f"“{said}” where no call is expected"
         if expected and _NEVER_CALL.search(plain):
             yield f"“{said}” where {'a call is' if expected == 1 else f'{expected} calls are'} expected"
-        if expected > 1 and case.policy.call_order == "strict" and _ANY_ORDER.search(plain):
+        if expected > 1 and ordered and _ANY_ORDER.search(plain):
             yield f"“{said}” where the order is checked"
