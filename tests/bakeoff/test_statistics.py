@@ -158,7 +158,7 @@ def test_many_targets_at_once_are_each_the_plain_one_to_the_last_bit(
         assert (interval.low, interval.high) == plain_bootstrap(rates, iterations, seed)
 
 
-@pytest.mark.parametrize(("targets", "cases", "most"), [(9, 700, 3), (5, 45, 10), (3, 60, 250), (2, 20_000, 3)])
+@pytest.mark.parametrize(("targets", "cases", "most"), [(9, 700, 3), (5, 45, 10), (4, 50, 12), (3, 60, 250), (2, 20_000, 3)])
 def test_many_targets_of_any_size_are_each_the_single_one(targets: int, cases: int, most: int) -> None:
     chance = np.random.default_rng(cases)
     field = []

@@ -295,7 +295,7 @@ def separated(summary: Summary) -> Section:
             note=True,
         )
     )
-    return Section("pairs", "Which pairs a paired test separates", tuple(blocks), "scoring.bakeoff.pairs")
+    return Section("pairs", "Which pairs a paired test separates", tuple(blocks), "scoring.bakeoff.paired")
 
 
 def power(summary: Summary) -> Section:
