@@ -103,7 +103,9 @@ def arms(summary: Summary) -> Section:
             blocks.append(Heading(f"Twins: {twins.arm_a} beside {twins.arm_b}"))
             heads = ("target", f"{twins.arm_a}>", f"{twins.arm_b}>", "difference>", "p>")
             blocks.append(table(f"{twins.pairs} pairs of cases that differ in one thing", heads, rows))
-    return Section("arms", "Additions: arms beside the headline", tuple(blocks), f"{STANDINGS}, scoring.bakeoff.comparisons")
+    return Section(
+        "arms", "Additions: arms beside the headline", tuple(blocks), f"{STANDINGS}, scoring.bakeoff.comparisons"
+    )
 
 
 def _arm(arm: ArmTable) -> Iterator[Block]:
@@ -306,7 +308,12 @@ def comparisons(summary: Summary) -> Section:
         blocks.extend(compared(one))
     if not blocks:
         blocks.append(Para("No comparison was registered."))
-    return Section("comparisons", "Registered comparisons and matched lanes", tuple(blocks), "scoring.bakeoff.comparisons, scoring.bakeoff.paired")
+    return Section(
+        "comparisons",
+        "Registered comparisons and matched lanes",
+        tuple(blocks),
+        "scoring.bakeoff.comparisons, scoring.bakeoff.paired",
+    )
 
 
 def compared(one: Compared) -> Iterator[Block]:
