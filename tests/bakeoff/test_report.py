@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from markdown_it import MarkdownIt
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shard_files import scan_shard
+from referee.cli.app import main
 from referee.core.records import MarketSnapshot
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.publish.bakeoff import markdown
@@ -30,8 +34,6 @@ from referee.publish.words import visible
 from referee.runner.bakeoff.report import gather, shards_of
 from referee.runner.verify_site import verify_site
 from tests.bakeoff.report_workspace import FORMULA, HOSTILE, Verdict, World
-
-REFEREE = [sys.executable, "-m", "referee.cli.app", "bakeoff"]
 
 SECTIONS = {
     "board": "Headline",
@@ -68,19 +70,35 @@ def report(world: World) -> Path:
     return world.root / "site" / "bakeoff" / "board"
 
 
-def run(
-    *argv: str, root: Path, code: int = 0, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*REFEREE, *argv, "-w", str(root)],
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
+@dataclass(frozen=True)
+class Done:
+    """What a command answered."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(*argv: str, root: Path, code: int = 0) -> Done:
+    """One command of the group in this process: what counts here is what it says and its exit code."""
+    said, complained = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(complained),
+    ):
+        patched.setattr(sys, "argv", ["referee", "bakeoff", *argv, "-w", str(root)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    done = Done(int(ended.value.code or 0), said.getvalue(), complained.getvalue())
+    assert done.code == code, done.stderr
     return done
+
+
+def run_apart(*argv: str, root: Path, environment: dict[str, str]) -> None:
+    """One command of the group in a process of its own, under other settings."""
+    command = [sys.executable, "-m", "referee.cli.app", "bakeoff", *argv, "-w", str(root)]
+    subprocess.run(command, env={**os.environ, **environment}, capture_output=True, timeout=120, check=True)
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -94,7 +112,7 @@ def test_the_report_is_the_same_to_the_byte_elsewhere(world: World, report: Path
     shutil.copytree(world.root, elsewhere, ignore=shutil.ignore_patterns("site"))
     named = [part for shard in reversed(world.shards) for part in ("--shard", shard)]
     settings = {"TZ": "Pacific/Kiritimati", "LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8", "PYTHONHASHSEED": "17"}
-    run("report", "board", *named, root=elsewhere, environment=settings)
+    run_apart("report", "board", *named, root=elsewhere, environment=settings)
     again = tree(elsewhere / "site" / "bakeoff" / "board")
     assert list(again) == list(first)
     assert [name for name in first if first[name] != again[name]] == []
@@ -421,3 +439,18 @@ class Text(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+def test_a_report_of_very_many_cases_says_what_has_no_page(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("referee.publish.bakeoff.attempts.MOST_CASES", 5)
+    monkeypatch.setattr("referee.publish.bakeoff.attempts.MOST_ATTEMPTS", 4)
+    basis = gather(world.log, world.evidence, "board", [world.records / name for name in world.shards])
+    write_report(basis, tmp_path / "board")
+    paged = sorted(path.stem for path in (tmp_path / "board" / "cases").iterdir())
+    assert len(paged) == 5
+    assert "64 further cases have no page here" in Text.of(tmp_path / "board" / "index.html")
+    page = Text.of(tmp_path / "board" / "cases" / f"{paged[0]}.html")
+    assert re.search(r"\d+ passed or excluded rows are left out", page)
+    assert page.count("answers-2026") == 4

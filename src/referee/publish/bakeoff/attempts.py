@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -53,8 +54,15 @@ class Attempt:
     answer: tuple[str, int, int, str] | None
 
 
-def attempts(shards: Sequence[ScannedShard], spool: Path) -> Iterator[tuple[str, list[Attempt], int]]:
-    """Each case with its attempts, failed ones first, and how many there are in all; in order of case.
+#: Of each case its id, its listed attempts, and how many it has in all.
+CaseAttempts = Iterator[tuple[str, list[Attempt], int]]
+
+
+@contextmanager
+def open_attempts(shards: Sequence[ScannedShard], spool: Path) -> Iterator[tuple[CaseAttempts, int]]:
+    """Each case with its attempts, failed ones first, and how many it has in all; and how many cases are left out.
+
+    Cases come in order of their ids; beyond ``MOST_CASES``, those with a failed attempt are chosen first.
 
     Raises:
         Finding: the shards cannot be read as rows.
@@ -63,15 +71,24 @@ def attempts(shards: Sequence[ScannedShard], spool: Path) -> Iterator[tuple[str,
     listed = "PARTITION BY case_id ORDER BY coalesce(passed, true), target, k_idx, started_at, shard, seq"
     names = ", ".join(name for name, _, _ in _COLUMNS)
     with open_rows(shards, _COLUMNS, spool) as database:
+        cases = database.execute("SELECT count(DISTINCT case_id) FROM rows").fetchone()
+        chosen = (
+            "SELECT case_id FROM rows GROUP BY case_id "  # noqa: S608 — fixed words
+            f"ORDER BY bool_or(passed IS false) DESC, case_id LIMIT {MOST_CASES}"
+        )
         found = database.execute(
             f"SELECT {names}, older, total FROM (SELECT *, count(*) OVER (PARTITION BY case_id) AS total, "  # noqa: S608 — fixed words
-            f"row_number() OVER ({listed}) AS place "
-            f"FROM (SELECT *, row_number() OVER ({slot}) AS older FROM rows)) "
+            f"row_number() OVER ({listed}) AS place FROM "
+            f"(SELECT *, row_number() OVER ({slot}) AS older FROM rows WHERE case_id IN ({chosen}))) "
             f"WHERE place <= {MOST_ATTEMPTS} ORDER BY case_id, place"
         )
-        for case, rows in groupby(_fetched(found), key=lambda row: row[0]):
-            read = list(rows)
-            yield str(case), [_attempt(row) for row in read], int(read[0][-1])
+        yield _by_case(found), max(0, (cases[0] if cases else 0) - MOST_CASES)
+
+
+def _by_case(found: DuckDBPyConnection) -> CaseAttempts:
+    for case, rows in groupby(_fetched(found), key=lambda row: row[0]):
+        read = list(rows)
+        yield str(case), [_attempt(row) for row in read], int(read[0][-1])
 
 
 def _fetched(found: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:

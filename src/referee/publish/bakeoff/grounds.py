@@ -81,7 +81,9 @@ def decisions(summary: Summary, freezes: Sequence[ProtocolFrozen]) -> Section:
 def markets(found: Sequence[MarketSnapshot]) -> Section:
     """What the market said when a block of runs began: kept, no verdict (§13)."""
     if not found:
-        blocks: tuple[Block, ...] = (Para("No provider publishes prices, uptime or throughput for these targets."),)
+        blocks: tuple[Block, ...] = (
+            Para("No snapshot was archived with these runs: none of the lanes publishes one."),
+        )
     else:
         rows = [
             cells(

@@ -21,7 +21,7 @@ from referee.core.cases import Suite
 from referee.core.records import MarketSnapshot, ProtocolFrozen
 from referee.publish import pages
 from referee.publish.bakeoff import beside, grounds, headline, markdown
-from referee.publish.bakeoff.attempts import MOST_CASES, attempts, case_document
+from referee.publish.bakeoff.attempts import case_document, open_attempts
 from referee.publish.bakeoff.blocks import Document
 from referee.publish.bakeoff.export import export
 from referee.scoring.bakeoff.summary import Summary
@@ -138,23 +138,22 @@ def _write_cases(basis: Basis, found: Environment, out: Path) -> tuple[list[str]
     spool = out / ".spool"
     spool.mkdir()
     paged: list[str] = []
-    left_out = 0
     try:
-        for name, rows, total in attempts(basis.shards, spool):
-            case = basis.suite.by_id.get(name)
-            if case is None or len(paged) >= MOST_CASES:
-                left_out += 1
-                continue
-            html = page.render(
-                **_frame("../../../"),
-                document=case_document(case, basis.suite, rows, total),
-                data="../report.json",
-                up="../index.html",
-                up_name=basis.summary.plan.title,
-                forms=(),
-            )
-            _write(out / "cases" / f"{name}.html", html)
-            paged.append(name)
+        with open_attempts(basis.shards, spool) as (cases, left_out):
+            for name, rows, total in cases:
+                case = basis.suite.by_id.get(name)
+                if case is None:  # a row of a case that the suite does not hold: counted as unknown in the header
+                    continue
+                html = page.render(
+                    **_frame("../../../"),
+                    document=case_document(case, basis.suite, rows, total),
+                    data="../report.json",
+                    up="../index.html",
+                    up_name=basis.summary.plan.title,
+                    forms=(),
+                )
+                _write(out / "cases" / f"{name}.html", html)
+                paged.append(name)
     finally:
         shutil.rmtree(spool, ignore_errors=True)
     return paged, left_out
