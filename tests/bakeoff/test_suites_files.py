@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from referee.adapters.suites import bundled_subsets, bundled_suite, load_suite, suite_bytes, write_suite
 from referee.adapters.suites.files import load_subsets
 from referee.errors import ConfigError, NothingMatched, RefereeError, UsageError
+from referee.scoring.lint import lint
 from tests.bakeoff.suites import BOOK_ROOM, case_body, suite_body, suite_of
 
 
@@ -36,11 +39,13 @@ WHOLE = json.dumps(suite_body()).encode()
         (WHOLE.replace(b"for tests", b"f\xfcr Tests"), "not UTF-8"),
         (WHOLE.replace(b'"version"', b'"name": "again", "version"'), "stands twice"),
         (WHOLE.replace(b"12}", b"NaN}"), "NaN"),
+        (WHOLE.replace(b"12}", b"1e999}"), "no canonical JSON form"),
+        (WHOLE.replace(b"Book a room.", b"\\ud800"), "no canonical JSON form"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[]", "dictionary"),
         (b'{"schema": "referee.cases/2"}', "schema"),
     ],
-    ids=["empty", "cut", "bom", "latin-1", "doubled-key", "nan", "deep", "a-list", "schema"],
+    ids=["empty", "cut", "bom", "latin-1", "doubled-key", "nan", "infinite", "surrogate", "deep", "a-list", "schema"],
 )
 def test_a_broken_file_is_refused_in_one_sentence(tmp_path: Path, data: bytes, said: str) -> None:
     assert said in refusal(tmp_path, data).message
@@ -67,6 +72,20 @@ def test_a_broken_file_is_refused_in_one_sentence(tmp_path: Path, data: bytes, s
 )
 def test_a_name_that_leads_nowhere_is_refused(tmp_path: Path, body: dict[str, Any], said: str) -> None:
     assert said in refusal(tmp_path, json.dumps(body).encode()).message
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, len(WHOLE)), st.integers(0, 30), st.binary(max_size=8))
+def test_no_damage_to_a_file_is_more_than_a_refusal(tmp_path: Path, at: int, cut: int, put: bytes) -> None:
+    path = tmp_path / "cases.json"
+    path.write_bytes(WHOLE[:at] + put + WHOLE[at + cut :])
+    try:
+        suite = load_suite(path)
+    except ConfigError:  # any other error fails the test
+        return
+    assert load_suite(path) == suite
+    assert suite_bytes(suite)
+    assert isinstance(lint(suite), tuple)
 
 
 def test_what_is_no_file_is_told_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 
 from pydantic import ValidationError
 
-from referee.core.canonical import strict_loads
+from referee.core.canonical import canonical_bytes, strict_loads
 from referee.core.cases import Suite
 from referee.errors import ConfigError, UsageError
 
@@ -21,7 +21,9 @@ def parse_suite(data: bytes, where: str) -> Suite:
         ConfigError: no strict JSON, against the schema, an id that stands twice, or a name that leads nowhere.
     """
     try:
-        suite = Suite.model_validate(strict_loads(data))
+        content = strict_loads(data)
+        canonical_bytes(content)  # what has no canonical form (1e999, a lone surrogate) could not be digested later
+        suite = Suite.model_validate(content)
     except UsageError as exc:
         raise ConfigError(f"{where}: {exc.message}") from exc
     except ValidationError as exc:
