@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -40,7 +39,7 @@ VERSIONS = {
     "opencode": "1.18.33",
 }
 #: Seconds in which each has surely asked its model, on a busy machine too.
-HANGS = {"claude": 10.0, "codex": 10.0, "cursor": 4.0, "gemini": 20.0, "opencode": 25.0}
+HANGS = {"claude": 10.0, "codex": 10.0, "cursor": 2.0, "gemini": 20.0, "opencode": 25.0}
 #: Where each takes its endpoint: with or without the version in the path.
 PATHS = {"claude": "", "codex": "/v1", "gemini": "", "opencode": "/v1"}
 T = TypeVar("T")
@@ -259,8 +258,6 @@ def test_instructions_that_lie_above_the_spool_never_reach_the_model(world: Worl
     came = world.put(script)
     assert came.grade.passed is True
     assert "SENTINEL-INSTRUCTION" not in script.prompts()
-    shutil.rmtree(world.spool)
-    world.spool.mkdir()
 
 
 def test_the_users_own_configuration_is_not_read(world: World) -> None:

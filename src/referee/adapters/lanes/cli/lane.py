@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import re
 import shutil
-import signal
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from referee.adapters.lanes.cli.process import Ended, run, strays
+from referee.adapters.lanes.cli.process import Ended, end_strays, run
 from referee.adapters.lanes.cli.programs import PROGRAMS, Prepared, Program, Setup
 from referee.adapters.lanes.credential import Credential, read_credential
 from referee.core.bakeoff import Cli, Surface, Target
@@ -173,9 +170,7 @@ class CliLane:
 
     async def close(self) -> None:
         """End what left its group and still lives in one of this lane's homes, and remove the homes."""
-        for pid in await asyncio.to_thread(strays, self._root):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        await end_strays(self._root)
         await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
 
     def _found(self) -> str:

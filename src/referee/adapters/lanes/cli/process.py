@@ -175,6 +175,18 @@ def strays(below: Path) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+async def end_strays(below: Path) -> None:
+    """End them and see them gone; what cannot be ended within ``DEATH_SECONDS`` is left to the kernel."""
+    until = perf_counter() + DEATH_SECONDS
+    while found := await asyncio.to_thread(strays, below):
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if perf_counter() > until:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
 class _Tap(asyncio.Protocol):
     """Takes what comes through a pipe: the first ``most`` bytes and then stops, or the last ``most`` for ever."""
 
