@@ -268,6 +268,8 @@ ERRORS: list[tuple[str, Any, Blame, str]] = [
     ("opencode: error", opencode_error("slow down", 429), INFRA, "rate_limited"),
     ("opencode: error of money", opencode_error("Insufficient credits", 402), ACCOUNT, "payment_required"),
     ("opencode: error after a start", opencode(ended=False) + opencode_error("x", 502), INFRA, "server_error"),
+    ("Claude: text, status in brackets", f"{API}Request rejected (429) · Rate limit", INFRA, "rate_limited"),
+    ("Claude: refusal", result("I can't help.", stop_reason="refusal"), MODEL, "refusal"),
     ("nothing printed", "", INFRA, "empty_body"),
     ("only white space", "\n\n", INFRA, "empty_body"),
 ]
@@ -305,6 +307,19 @@ def test_other_exit_statuses(status: int | None, output: Any, detail: str, blame
     reading = printed(output, status, detail=detail)
     assert reading.fault is not None
     assert (reading.fault.blame, reading.fault.name, reading.calls) == (blame, name, ())
+
+
+def test_an_error_in_json_behind_a_trace_on_standard_error() -> None:
+    trace = "at retry (file:///bundle/chunk.js:3:14) { cause: { code: 429, message: 'slow', details: [] }, status: 4 }"
+    inner = json.dumps({"error": {"code": 401, "message": "no such key", "status": "UNAUTHENTICATED"}})
+    for told, blame, name in (
+        ({"type": "Error", "message": "slow down", "code": 429}, INFRA, "rate_limited"),
+        ({"type": "Error", "message": inner, "code": 401}, CONFIG, "unauthorized"),
+    ):
+        fault = printed("", 173, detail=f"{trace} {json.dumps({'session_id': 's', 'error': told})}").fault
+        assert fault is not None
+        assert (fault.blame, fault.name) == (blame, name)
+        assert "chunk.js" not in fault.sentence
 
 
 def test_prose_that_speaks_of_errors_is_an_answer() -> None:

@@ -21,6 +21,7 @@ from referee.scoring.answers.documents import UnusableError
 from tests.bakeoff import test_answers_cli as cli
 from tests.bakeoff import test_answers_shapes as shapes
 from tests.bakeoff import test_answers_streams as streams
+from tests.bakeoff import test_answers_text as texts
 from tests.bakeoff import test_faults as errors
 from tests.bakeoff.reading import call, chat
 
@@ -114,7 +115,7 @@ WHOLE: list[tuple[Shape, Any]] = [
     *((row[1], row[2]) for row in shapes.FOUND + shapes.BROKEN),
     *((row[1], row[2]) for row in shapes.OWN_FAULTS),
     *(("openai-chat", row[1]) for row in errors.INSIDE),
-    *(("openai-chat", chat({"content": row[0]})) for row in shapes.NATIVE_TEXT + shapes.ENVELOPES),
+    *(("openai-chat", chat({"content": row[0]})) for row in texts.NATIVE_TEXT + texts.ENVELOPES),
 ]
 EVENTS: list[tuple[Shape, str]] = [
     *((row[1], row[2]) for row in streams.FAULTS),

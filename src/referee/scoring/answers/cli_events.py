@@ -33,6 +33,7 @@ class Final:
     error: str | None = None
     ended: bool = True
     structured: Any = None
+    finish: str | None = None
     model: str | None = None
     provenance: tuple[str, ...] = ()
     input_tokens: int | None = None
@@ -87,6 +88,7 @@ def _result(events: list[dict[str, Any]]) -> Final:
     final = Final(
         text=as_text(result.get("result")),
         structured=result.get("structured_output"),
+        finish=as_text(result.get("stop_reason")) or None,
         model=begun["model"] if begun else (models[0] if len(models) == 1 else None),
         provenance=tuple(f"model-used={name}" for name in models) if len(models) > 1 else (),
         input_tokens=None if plain is None else plain + (cached or 0) + (written or 0),

@@ -12,13 +12,15 @@ import re
 from referee.core.bakeoff import Blame, Fault
 from referee.scoring.answers import faults
 from referee.scoring.answers.cli_events import Final, final_of
-from referee.scoring.answers.documents import clean, decode, load_body_or_none
+from referee.scoring.answers.documents import clean, decode
 from referee.scoring.answers.faults import PRINTED, STATUS_OF_CODE, Signal
+from referee.scoring.answers.intext import objects_in
 from referee.scoring.answers.parts import Parts
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _STATUS = re.compile(
     r"(?:API Error|API error|status(?: ?code)?|HTTP(?:/[\d.]+)?|http|code|Error|error)\W{0,4}(?P<status>[45]\d\d)\b"
+    r"|\((?P<bracketed>[45]\d\d)\)"
     r"|(?P<before>[45]\d\d) (?:Too Many Requests|Unauthorized|Forbidden|Payment Required|Internal Server|Bad Gateway"
     r"|Service Unavailable|Gateway Time|Bad Request|Not Found|status)"
 )
@@ -67,16 +69,18 @@ def _of_output(text: str, final: Final, detail: str) -> Fault | None:
 
 def fault_of_text(text: str) -> Fault:
     """Whose fault it is by what a CLI printed of an error: a status, a code or its words."""
-    start = text.find("{")
-    document = load_body_or_none(text[start : text.rfind("}") + 1]) if start >= 0 else None
-    signal = faults.signal_of(document, text, status=None, headers={})
+    documents = [
+        value for value, _ in objects_in(text) if isinstance(value, dict) and ("error" in value or "code" in value)
+    ]
+    signal = faults.signal_of(documents[-1] if documents else None, text, status=None, headers={})
     status = signal.status or _status_in(text)
     codes = signal.codes | {word.casefold() for word in _CODE.findall(text[:4000])}
     if not status:
         status = next((STATUS_OF_CODE[code] for code in sorted(codes) if code in STATUS_OF_CODE), PRINTED)
-    found = Signal(status=status, codes=codes, text=clean(text), raw=text, moderated=signal.moderated)
+    found = Signal(status, codes, clean(f"{signal.text}\n{text}"), raw=text, moderated=signal.moderated)
     return faults.of_signal(
         found,
+        excerpt=signal.text,
         where=f"printed by the CLI, status {status}" if status else "printed by the CLI",
         otherwise=("cli_error", "The CLI reports an error"),
     )
@@ -101,13 +105,14 @@ def _of_exit(status: int | None, text: str, detail: str) -> Fault:
 
 def _status_in(text: str) -> int:
     match = _STATUS.search(text[:4000])
-    return int(match["status"] or match["before"]) if match else PRINTED
+    return int(match["status"] or match["bracketed"] or match["before"]) if match else PRINTED
 
 
 def _parts(final: Final) -> Parts:
     parts = Parts(text=clean(final.text), stops_by_call=False)
     if final.structured is not None and not final.text.strip():
         parts.text = clean(json.dumps(final.structured, ensure_ascii=False))
+    parts.finish = final.finish
     parts.model = clean(final.model) if final.model else None
     parts.provenance = tuple(clean(fact) for fact in final.provenance)
     parts.input_tokens = final.input_tokens

@@ -101,11 +101,14 @@ TABLE: tuple[_Row, ...] = (
     # money
     _Row(
         *("budget_in_flight", _INFRA, (402,), "Credit is held by requests under way"),
+        codes=frozenset({"in_flight_budget", "in_flight_budget_exhausted"}),
         words=_words(r"in[ _-]?flight"),
         only_with_wait=True,
     ),
     _Row("payment_required", _ACCOUNT, (402,), "The account has no credit left"),
-    _Row("insufficient_quota", _ACCOUNT, _ANY, "The account's quota is used up", codes=_QUOTA_CODES),
+    _Row(
+        "insufficient_quota", _ACCOUNT, (PRINTED, 400, 403, 429), "The account's quota is used up", codes=_QUOTA_CODES
+    ),
     _Row("insufficient_quota", _ACCOUNT, (PRINTED,), "The account's quota is used up", words=_QUOTA),
     _Row("usage_limit", _ACCOUNT, (PRINTED, 400, 403, 429), "The account's usage limit is reached", words=_LIMITS),
     _Row("usage_limit", _ACCOUNT, (PRINTED,), "The account's usage limit is reached", words=_PRINTED_LIMITS),
@@ -216,25 +219,29 @@ def of_transport(broke: str, detail: str, retry_after: float | None = None) -> F
     return infra(name, sentence, detail, retry_after=retry_after)
 
 
-def of_signal(signal: Signal, *, where: str = "", otherwise: tuple[str, str] | None = None) -> Fault:
+def of_signal(
+    signal: Signal, *, where: str = "", otherwise: tuple[str, str] | None = None, excerpt: str | None = None
+) -> Fault:
     """The fault that the table gives for a signal.
 
     Args:
         signal: what was said.
         where: in which place it stood, for the sentence.
         otherwise: name and sentence of the INFRA fault where no row fits.
+        excerpt: what the sentence quotes, where that is not the whole text.
     """
+    said_of_it = signal.text if excerpt is None else excerpt
     for row in TABLE:
         if _fits(row, signal):
             said = where or (f"HTTP {signal.status}" if signal.status else "")
             return Fault(
                 blame=row.blame,
                 name=row.name,
-                sentence=_sentence(f"{row.sentence} ({said})" if said else row.sentence, signal.text),
+                sentence=_sentence(f"{row.sentence} ({said})" if said else row.sentence, said_of_it),
                 retry_after=signal.retry_after,
             )
     name, sentence = otherwise or ("no_answer", f"The server gave no answer (HTTP {signal.status})")
-    return infra(name, sentence, signal.text, retry_after=signal.retry_after)
+    return infra(name, sentence, said_of_it, retry_after=signal.retry_after)
 
 
 def of_response(status: int, headers: Mapping[str, str], document: Any, raw: str) -> Fault:

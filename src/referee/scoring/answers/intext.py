@@ -69,7 +69,7 @@ def _in_prose(text: str) -> Spoken:
     found: list[dict[str, Any]] = []
     loose: list[Raw] = []
     cut = False
-    for value, closed in _objects(text):
+    for value, closed in objects_in(text):
         if isinstance(value, dict) and "tool_calls" in value:
             found.append(value)
         elif value is not None:
@@ -101,7 +101,7 @@ def calls_shown(text: str) -> Shown:
         return "call" if _readable_behind(text, mark) else "attempt"
     if '"tool_calls"' not in text and not ('"name"' in text and '"arguments"' in text):
         return "none"
-    values = [value for value, _ in _objects(text)]
+    values = [value for value, _ in objects_in(text)]
     if any(_calls_in(value, whole=False) for value in values):
         return "call"
     begins = inside.lstrip().startswith(("{", "["))
@@ -144,7 +144,7 @@ def _parsed(text: str) -> Any:
     return value if isinstance(value, dict | list) else None
 
 
-def _objects(text: str) -> Iterator[tuple[Any, bool]]:
+def objects_in(text: str) -> Iterator[tuple[Any, bool]]:
     """The JSON objects that stand in a text, the first few: value (None where it is no JSON) and whether closed."""
     at, scanned = 0, 0
     for _ in range(_MOST_OBJECTS):

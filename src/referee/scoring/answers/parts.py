@@ -118,7 +118,7 @@ def settle(parts: Parts, *, inlined: bool, whole: bool = True) -> Reading:
             flags.append("refusal-with-calls")
         for call in parts.calls:
             flags.extend(call.flags)
-    elif finish in _CALLED:
+    elif finish in _CALLED and parts.broken is None:
         flags.append("finish-without-calls")
     return Reading(
         calls=tuple(parts.calls),
