@@ -64,6 +64,7 @@ def passes(got: Grade) -> bool:
         ({"anyOf": [1, {"eq": "one"}]}, "one more", False),
         ({"anyOf": []}, "x", False),
         ({"anyOf": "x"}, {"anyOf": "x"}, True),  # no list, no operator
+        ({"anyOf": 5}, 5, False),
         ([{"eq": "a"}, {"anyOf": ["b", "c"]}], ["a", "c"], True),
         ([{"eq": "a"}], ["ab"], False),
         # lists, objects, null

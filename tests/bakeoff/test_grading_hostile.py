@@ -161,7 +161,7 @@ schemas: st.SearchStrategy[Any] = st.recursive(
 
 
 @examples(anything, anything, st.dictionaries(st.text(max_size=3), schemas, max_size=3), st.sampled_from([1, 2]))
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_no_oracle_answer_or_schema_breaks_the_grader(gold: Any, got: Any, parameters: Any, grading: Grading) -> None:
     tools = (tool("f").model_copy(update={"parameters": {"type": "object", **parameters}}),)
     reading = Reading(calls=(given("f", x=got, y={"x": got}),))

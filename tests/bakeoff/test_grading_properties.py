@@ -52,7 +52,7 @@ def tools_of(gold: dict[str, Any]) -> tuple[Tool, ...]:
 
 
 @given(arguments, policies, generations)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_gold_replayed_as_an_answer_passes(gold: dict[str, Any], policy: dict[str, Any], grading: Grading) -> None:
     answer = GivenCall("f", copy.deepcopy(gold))
     for tools in ((), tools_of(gold)):
@@ -78,7 +78,7 @@ def shuffled(value: Any, chance: random.Random) -> Any:
 
 
 @given(arguments, generations, st.randoms(use_true_random=False))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_order_of_sets_and_of_keys_is_free(gold: dict[str, Any], grading: Grading, chance: random.Random) -> None:
     answer = GivenCall("f", shuffled(gold, chance))
     got = grade(call("f", **gold), answer, grading=grading, tools=tools_of(gold), arrayOrder="set")
@@ -106,7 +106,7 @@ def altered(value: Any) -> Any:
 
 
 @given(arguments, generations, st.data())
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_alteration_fails_under_strict_rules(gold: dict[str, Any], grading: Grading, data: st.DataObject) -> None:
     answer = copy.deepcopy(gold)
     where = data.draw(st.sampled_from([*places(gold), ()]))

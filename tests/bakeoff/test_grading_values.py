@@ -71,7 +71,7 @@ def test_a_double_is_read_back_from_its_text(value: float) -> None:
 
 
 @given(st.text(alphabet="0123456789.,_eE+- \u00a0１", max_size=12))
-@settings(max_examples=1000)
+@settings(max_examples=300)
 def test_what_is_read_is_what_the_digits_say(text: str) -> None:
     read = number(text)
     if read is None:
@@ -166,7 +166,7 @@ def test_a_later_place_counts_too() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=5, unique=True), max_size=5))
-@settings(max_examples=500)
+@settings(max_examples=150)
 def test_the_largest_pairing_is_found(fits: list[list[int]]) -> None:
     partners = pair(fits, 5)
     taken = [other for other in partners if other >= 0]

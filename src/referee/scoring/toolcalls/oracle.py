@@ -140,9 +140,11 @@ def _as_written(gold: Any, got: Any) -> bool:
     if type(gold) is kind:
         return bool(gold == got)
     if type(gold) is dict and len(gold) == 1:
-        for alternative in gold.get("anyOf", ()):
-            if type(alternative) is kind and alternative == got:
-                return True
+        alternatives = gold.get("anyOf")
+        if isinstance(alternatives, list | tuple):
+            for alternative in alternatives:
+                if type(alternative) is kind and alternative == got:
+                    return True
     return False
 
 
