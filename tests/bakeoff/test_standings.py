@@ -293,6 +293,17 @@ def test_a_subset_has_a_board_of_its_own_and_is_marked() -> None:
     assert summary.boards[1].cases == 2
 
 
+def test_who_ran_only_an_arm_is_ranked_there_and_not_in_the_headline() -> None:
+    cases, extra = with_arms()
+    whole = Rows("whole").fill([*FIVE, *extra], [1, 1, 1])
+    part = Rows("part", subset="traps-only").fill(extra[:4], [1, 0])
+    summary = summary_of([whole, part], cases)
+    assert why_limited(summary, "part") == {"no-valid-case"}
+    [table] = [table for table in summary.arms if table.subset == "traps-only"]
+    assert [(row.about.target, row.place, row.figures.rate.value) for row in table.rows] == [("part", 1, 0.5)]
+    assert (table.arm, table.cases, table.not_shown) == ("traps", 4, ())
+
+
 def test_a_case_that_the_linter_refuses_is_visible_and_never_ranked() -> None:
     cases = suite([*FIVE, case("odd", known_objection="its gold is outside its enum")])
     rows = Rows("t").fill(FIVE, [1, 1, 1]).fill([cases.by_id["odd"]], [0, 0, 0])

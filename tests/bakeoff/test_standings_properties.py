@@ -129,7 +129,8 @@ def test_rates_are_rates_and_lie_in_their_intervals(grid: list[list[tuple[list[i
             continue
         assert rate.wilson is not None
         assert found.bootstrap is not None
-        assert 0 <= rate.wilson.low <= rate.value <= rate.wilson.high <= 1
+        assert 0 <= rate.wilson.low <= rate.value + 1e-12
+        assert rate.value - 1e-12 <= rate.wilson.high <= 1
         assert -1e-12 <= found.bootstrap.low <= found.bootstrap.high <= 1 + 1e-12
         assert rate.passes <= rate.valid
         chances = [one.value for one in found.pass_hat if one.value is not None and one.cases == rate.n]

@@ -143,7 +143,7 @@ def twin_tables(measured: Measured) -> tuple[Twins, ...]:
         right = np.array([columns[b] for _, b in pairs], dtype=np.int64)
         rows = []
         for name, tally in sorted(measured.tallies.items()):
-            if measured.limited[name]:
+            if measured.barred(name):
                 continue
             row = grid.row(name)
             on_both = (grid.valid[row, left] > 0) & (grid.valid[row, right] > 0)

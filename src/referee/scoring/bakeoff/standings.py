@@ -24,6 +24,9 @@ from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Board, BoardPair, 
 SOVEREIGNTY_ORDER: tuple[str, ...] = get_args(Sovereignty)
 SELF_HOST_ORDER = ("feasible", "costly", "not-feasible")
 
+#: Reasons that keep a target from the headline and from nothing else: it may still stand on an arm of its own.
+HEADLINE_ONLY = frozenset({"no-valid-case", "gold-suspect"})
+
 #: The difference for which every board says how many questions it would take.
 THREE_POINTS = 0.03
 
@@ -56,6 +59,10 @@ class Measured:
         return [
             name for name, tally in sorted(self.tallies.items()) if tally.subset == subset and not self.limited[name]
         ]
+
+    def barred(self, name: str) -> bool:
+        """Whether a target may not be ranked on any arm either."""
+        return any(note.code not in HEADLINE_ONLY for note in self.limited[name])
 
     def subsets(self) -> list[str | None]:
         """What was run: the whole suite first, then subsets by name."""
@@ -275,7 +282,7 @@ def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
     counted = cases & ~measured.out if arm.ranked else cases
     ran = [name for name, tally in sorted(measured.tallies.items()) if tally.subset == subset]
     ran = [name for name in ran if (grid.has_row[grid.row(name)] & cases).any()]
-    shown = [name for name in ran if not measured.limited[name]]
+    shown = [name for name in ran if not measured.barred(name)]
     figures = measured.figures(shown, counted, arm=arm.name)
     made, order = _ordered(measured, {name: found.rate for name, found in figures.items()}) if arm.ranked else ((), [])
     placed = {name: (place, cluster) for place, (name, cluster) in enumerate(order, start=1)}
@@ -304,5 +311,5 @@ def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
         cases=int((np.asarray(grid.has_row)[[grid.row(name) for name in ran]].any(axis=0) & counted).sum()),
         clusters=made,
         rows=tuple(rows),
-        not_shown=tuple(name for name in ran if measured.limited[name]),
+        not_shown=tuple(name for name in ran if measured.barred(name)),
     )
