@@ -25,6 +25,7 @@ class Draw:
     def __init__(self, seed: bytes, label: str) -> None:
         self._seed, self._label = seed, label
         self._block, self._left = 0, b""
+        self._habits: dict[str, int] = {}
 
     def below(self, limit: int) -> int:
         """A whole number from 0 to ``limit`` - 1, each as likely as the others."""
@@ -44,6 +45,12 @@ class Draw:
     def pick(self, things: Sequence[T]) -> T:
         """One of the things."""
         return things[self.below(len(things))]
+
+    def habit(self, name: str, things: Sequence[T]) -> T:
+        """One of the things, and the same one whenever it is asked for under this name: a writer's habit."""
+        if name not in self._habits:
+            self._habits[name] = self.below(len(things))
+        return things[self._habits[name]]
 
     def some(self, things: Sequence[T], count: int) -> list[T]:
         """So many different things, in the order in which they were drawn."""

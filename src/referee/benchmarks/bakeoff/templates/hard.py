@@ -90,7 +90,14 @@ def alert(draw: Draw, language: Language) -> Draft:
         for_minutes=minutes,
         labels={"team": eq(team), "severity": eq(severity)},
     )
-    return Draft("operations", ask, (expected,), derived=derived)
+    vague = (
+        f"Richte einen Alarm ein: Er soll auslösen, wenn {german} {minutes} Minuten lang zu hoch ist. "
+        f"Team: {team}, Schwere: {german_severity}."
+        if language == "de"
+        else f"Set up an alert that fires when {english} stays too high for {minutes} minutes. "
+        f"Team: {team}, severity: {severity}."
+    )
+    return Draft("operations", ask, (expected,), derived=derived, lacking=((vague, "threshold"),))
 
 
 def event(draw: Draw, language: Language) -> Draft:

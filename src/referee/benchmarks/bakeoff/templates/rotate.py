@@ -44,8 +44,9 @@ _ALL = {name: made for templates in _TEMPLATES.values() for name, made in templa
 
 #: Templates whose requests can lack a value that no tool of theirs looks up.
 _LACKING = (
-    *("card-limit", "flight-status", "stock", "standing-order", "roll-back", "comment", "move-event"),
-    *("purchase", "event", "report", "transfer"),
+    *("thermostat", "card-limit", "flight-status", "convert", "stock"),
+    *("standing-order", "reminder", "roll-back", "comment", "move-event"),
+    *("purchase", "alert", "event", "report", "transfer"),
 )
 _DOMAINS = ("calendar", "travel", "warehouse", "helpdesk", "banking", "operations", "home", "office", "analytics")
 _LANGUAGES: tuple[Language, ...] = ("de", "en")

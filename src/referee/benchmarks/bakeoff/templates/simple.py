@@ -40,7 +40,13 @@ def thermostat(draw: Draw, language: Language) -> Draft:
             f"I would like {english} at {said} degrees, please set it.",
         )
     )
-    return Draft("home", draw.pick(asks), (call("set_thermostat", room=eq(room), celsius=w.plain_number(degrees)),))
+    lacking = (
+        (f"Mach es bitte {said} Grad warm.", "room")
+        if language == "de"
+        else (f"Make it {said} degrees warm, please.", "room")
+    )
+    expected = call("set_thermostat", room=eq(room), celsius=w.plain_number(degrees))
+    return Draft("home", draw.pick(asks), (expected,), lacking=(lacking,))
 
 
 def card_limit(draw: Draw, language: Language) -> Draft:
@@ -54,7 +60,10 @@ def card_limit(draw: Draw, language: Language) -> Draft:
                 f"Meine Karte, die auf {digits} endet, soll ein Tageslimit von {said} Euro bekommen.",
             )
         )
-        lacking = (("Setze das Tageslimit meiner Karte auf " + said + " Euro.", "last_four"),)
+        lacking = (
+            (f"Setze das Tageslimit meiner Karte auf {said} Euro.", "last_four"),
+            (f"Ändere bitte das Tageslimit der Karte mit den Endziffern {digits}.", "daily_limit"),
+        )
     else:
         ask = draw.pick(
             (
@@ -62,7 +71,10 @@ def card_limit(draw: Draw, language: Language) -> Draft:
                 f"My card that ends in {digits} should get a daily limit of {said} euros.",
             )
         )
-        lacking = ((f"Change the daily limit of the card ending in {digits}, please.", "daily_limit"),)
+        lacking = (
+            (f"Set the daily limit of my card to {said} euros.", "last_four"),
+            (f"Change the daily limit of the card ending in {digits}, please.", "daily_limit"),
+        )
     return Draft("banking", ask, (call("set_card_limit", last_four=eq(digits), daily_limit=limit),), lacking=lacking)
 
 
@@ -94,7 +106,13 @@ def convert(draw: Draw, language: Language) -> Draft:
         if language == "de"
         else (f"Convert {path} to {target}, please.", f"I need the file {path} in the format {target} as well.")
     )
-    return Draft("office", draw.pick(asks), (call("convert_document", path=eq(path), target_format=eq(target)),))
+    lacking = (
+        (f"Wandle {path} bitte in ein anderes Format um.", "target_format")
+        if language == "de"
+        else (f"Convert {path} to another format, please.", "target_format")
+    )
+    expected = call("convert_document", path=eq(path), target_format=eq(target))
+    return Draft("office", draw.pick(asks), (expected,), lacking=(lacking,))
 
 
 def stock(draw: Draw, language: Language) -> Draft:
@@ -179,7 +197,13 @@ def reminder(draw: Draw, language: Language) -> Draft:
             )
         )
     )
-    return Draft("calendar", ask, (call("set_reminder", note=subject, date=eq(day.isoformat()), time=eq(at)),))
+    lacking = (
+        (f"Erinnere mich am {when} an: {subject}. Es soll keine Zeit im Kalender belegen.", "time")
+        if language == "de"
+        else (f"Remind me on {when} of: {subject}. It must not block any time in my calendar.", "time")
+    )
+    expected = call("set_reminder", note=subject, date=eq(day.isoformat()), time=eq(at))
+    return Draft("calendar", ask, (expected,), lacking=(lacking,))
 
 
 def roll_back(draw: Draw, language: Language) -> Draft:

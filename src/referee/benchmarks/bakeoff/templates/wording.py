@@ -94,11 +94,11 @@ PRODUCTS: dict[Language, tuple[str, ...]] = {
 
 
 def written_date(day: date, language: Language, draw: Draw) -> str:
-    """A day in one of the language's usual forms; never one in which day and month could be swapped."""
+    """A day in one of the language's usual forms, one a request; never one in which day and month could be swapped."""
     month = _MONTHS[language][day.month - 1]
     if language == "de":
-        return draw.pick((f"{day.day}. {month} {day.year}", f"{day.day:02}.{day.month:02}.{day.year}"))
-    return draw.pick((f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}"))
+        return draw.habit("date", (f"{day.day}. {month} {day.year}", f"{day.day:02}.{day.month:02}.{day.year}"))
+    return draw.habit("date", (f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}"))
 
 
 def written_number(value: Decimal | int, language: Language, places: int = 0) -> str:
