@@ -83,7 +83,7 @@ semi join (
 """
 
 _SLOTS = "select body.case_id, body.k_idx from {source} where body.kind = 'row'"
-_SPENT = "select sum(body.spent_usd) from {source} where body.kind = 'row'"
+_SPENT = "select sum(body.spent_usd::decimal(38, 12))::double from {source} where body.kind = 'row'"
 _ALL_USABLE = "create temp view usable as select * from physical"
 
 #: Of a case's usable rows. Outcomes are told by one bit for each k: sets of k are sums, as no slot stands twice.

@@ -21,7 +21,8 @@ select target, count(*), sum(input_tokens)::bigint, sum(output_tokens)::bigint,
        quantile_disc(latency_ms, 0.95) filter (passed is not null)
 from usable group by target
 """
-_PHYSICAL = "select target, count(*), sum(spent_usd) from physical group by target"
+#: Money is added as decimals: a sum of doubles depends on how threads share the rows, and a report may not.
+_PHYSICAL = "select target, count(*), sum(spent_usd::decimal(38, 12))::double from physical group by target"
 _EXCLUDED = """
 select target, blame = 'case', coalesce(infra_class, 'unnamed'), count(*)
 from usable where passed is null group by all order by all
