@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from referee.adapters.suites import bundled_suite, load_suite
 from referee.adapters.suites.files import BUNDLED
 from referee.errors import EXIT_FINDING, EXIT_NOTHING_MATCHED, EXIT_USAGE
@@ -32,6 +34,7 @@ def told(tmp_path: Path, *arguments: str | Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_build_makes_the_bundled_file_again(tmp_path: Path) -> None:
     done = run(tmp_path, "build", "s1", "--chinook", chinook(), "--out", "cases.json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -44,6 +47,7 @@ def test_build_makes_the_bundled_file_again(tmp_path: Path) -> None:
     assert told(tmp_path, "build", "s1", "--chinook", chinook())["identical_to_bundled"] is True
 
 
+@pytest.mark.slow
 def test_build_says_what_it_needs(tmp_path: Path) -> None:
     done = run(tmp_path, "build", "s1")
     assert done.returncode == EXIT_USAGE
@@ -90,6 +94,7 @@ def test_lint_of_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
     assert run(tmp_path, "lint", "absent.json").returncode == EXIT_NOTHING_MATCHED
 
 
+@pytest.mark.slow
 def test_rotate_keeps_its_seed_to_itself(tmp_path: Path) -> None:
     asked = ("rotate", "--seed-file", "private/seed", "--cycle", "2027-01", "--count", "200")
     missing = run(tmp_path, *asked, "--out", "a.json")
@@ -118,6 +123,7 @@ def test_rotate_keeps_its_seed_to_itself(tmp_path: Path) -> None:
     assert "hunter2" not in odd.stdout + odd.stderr
 
 
+@pytest.mark.slow
 def test_show_lists_arms_and_shows_a_case_whole(tmp_path: Path) -> None:
     done = run(tmp_path, "show", "s1")
     assert done.returncode == 0
