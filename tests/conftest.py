@@ -12,8 +12,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ENVIRONMENT_IMAGE = "referee-env:default"
+
+# Time is no property: on a busy machine an example or the making of one may take long.
+settings.register_profile("referee", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("referee")
 
 
 @functools.cache
