@@ -18,6 +18,7 @@ from referee.errors import EXIT_FINDING, Finding
 from referee.publish import words
 from referee.publish.facts import Facts
 from referee.runner.bakeoff.recompute import recompute
+from referee.runner.bakeoff.verify_report import ReportsVerified, verify_reports
 from referee.runner.verify import Verified
 from referee.runner.verify import verify as verify_workspace
 from referee.runner.verify_site import SiteVerified, verify_site
@@ -36,12 +37,14 @@ def verify(
     """
     opened = open_workspace(find_root(Path.cwd(), workspace))
     records, evidence = RecordFiles(opened.records), LocalEvidence(opened.evidence)
-    site = SiteVerified(there=False, not_compared="", files=0)
+    site, reports = SiteVerified(there=False, not_compared="", files=0), ReportsVerified()
     try:
         bakeoff = None if runs else recompute(opened.records, opened.answers, evidence)
         done = verify_workspace(records, evidence, opened.scores, runs or (), bakeoff=bakeoff)
         if not runs:
             site = verify_site(Facts(records.read(), evidence), opened.site)
+            log = RecordFiles(opened.records, kind="bakeoff")
+            reports = verify_reports(log, evidence, opened.records, opened.site)
     except Finding as exc:
         if as_json:
             print(json.dumps({"schema": SCHEMA, "holds": False, "finding": exc.message}))  # noqa: T201 — the output
@@ -50,12 +53,13 @@ def verify(
     strays = [] if runs else [str(stray) for stray in evidence.strays()]
     if as_json:
         document = {"schema": SCHEMA, "holds": True, "finding": None, **asdict(done), "site": asdict(site)}
+        document["reports"] = asdict(reports)
         print(json.dumps({**document, "strays": strays}))  # noqa: T201
     else:
-        _tell(Console(highlight=False, soft_wrap=True), done, site, strays)
+        _tell(Console(highlight=False, soft_wrap=True), done, site, reports, strays)
 
 
-def _tell(console: Console, done: Verified, site: SiteVerified, strays: list[str]) -> None:
+def _tell(console: Console, done: Verified, site: SiteVerified, reports: ReportsVerified, strays: list[str]) -> None:
     console.print("all holds")
     console.print(f"  record files  {done.record_files}, with {done.records} records in unbroken chains")
     console.print(f"  runs          {done.runs}, of which {done.unjudged} have not ended")
@@ -69,6 +73,12 @@ def _tell(console: Console, done: Verified, site: SiteVerified, strays: list[str
         )
     if site.there and not site.not_compared:
         console.print(f"  site          {site.files} files compared with the pages written again")
+    if reports.compared:
+        console.print(
+            f"  reports       {reports.compared} written again from the shards they name, the same to the byte"
+        )
+    for why in reports.not_compared:
+        console.print(f"  note: {words.visible(why)}, so it was not compared", markup=False)
     if site.not_compared:
         said = (
             f"  note: {words.visible(site.not_compared)}, so it was not compared: `referee site build` writes it anew"

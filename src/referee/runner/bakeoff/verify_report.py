@@ -1,0 +1,90 @@
+"""The reports of a site, each made again from the shards that it names and compared byte for byte."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from referee.adapters.store.evidence import LocalEvidence
+from referee.adapters.store.records import RecordFiles
+from referee.adapters.store.shard_files import select_shards
+from referee.errors import Finding, RefereeError
+from referee.publish.bakeoff.listing import DIRECTORY, reports_in
+from referee.publish.bakeoff.report import report_document, write_files
+from referee.runner.bakeoff.report import gather
+
+_TODO = "it was changed after it was written: `referee bakeoff report NAME` writes it anew"
+
+
+@dataclass(frozen=True)
+class ReportsVerified:
+    """How many reports were made again and are the same; and why others were not compared."""
+
+    compared: int = 0
+    not_compared: tuple[str, ...] = ()
+
+
+def verify_reports(log: RecordFiles, evidence: LocalEvidence, records: Path, site: Path) -> ReportsVerified:
+    """Make every report of the site again, in a temporary directory, and compare every file.
+
+    A report that was written by another version, or before the log grew, cannot be the same: that is said, no finding.
+
+    Raises:
+        Finding: the first report that differs, or that names a shard which is not there or does not hold.
+    """
+    compared = 0
+    silent: list[str] = []
+    for report in reports_in(site):
+        directory = site / DIRECTORY / report.name
+        why = _compare(log, evidence, records, directory)
+        if why:
+            silent.append(f"the report {report.name} {why}")
+        else:
+            compared += 1
+    return ReportsVerified(compared, tuple(silent))
+
+
+def _compare(log: RecordFiles, evidence: LocalEvidence, records: Path, directory: Path) -> str:
+    shown = json.loads((directory / "report.json").read_bytes())
+    try:
+        paths = select_shards(records, [str(shard["name"]) for shard in shown["summary"]["shards"]])
+    except (RefereeError, KeyError, TypeError) as exc:
+        why = exc.message if isinstance(exc, RefereeError) else "its JSON names no shards"
+        raise Finding(f"the report {directory.name} cannot be made again: {why}") from exc
+    basis = gather(log, evidence, directory.name, paths)
+    why = _older(shown, json.loads(json.dumps(report_document(basis))))
+    if why:
+        return why
+    with tempfile.TemporaryDirectory(prefix="referee-report-") as name:
+        fresh = Path(name)
+        write_files(basis, fresh)
+        expected = {path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()}
+        there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+        for file in sorted(expected | there, key=lambda one: (one != "report.json", one.count("/"), one)):
+            if file not in expected:
+                raise Finding(f"{directory / file} is no part of the report", todo=_TODO)
+            if file not in there or (directory / file).read_bytes() != (fresh / file).read_bytes():
+                raise Finding(f"{directory / file} is not what the named shards give", todo=_TODO)
+    return ""
+
+
+def _older(shown: dict[str, Any], now: dict[str, Any]) -> str:
+    """Why a report that nobody touched may differ: another version, or freezes, decisions or reviews made since."""
+    if shown.get("built_by") != now["built_by"]:
+        return f"was written by version {shown.get('built_by')}, this is {now['built_by']}"
+    logs = ((shown.get("freezes"), now["freezes"]), (_decisions(shown), _decisions(now)))
+    grown = any(isinstance(old, list) and old != new and old == new[: len(old)] for old, new in logs)
+    return "is older than the log of its protocol" if grown or _reviews(shown) < _reviews(now) else ""
+
+
+def _decisions(document: dict[str, Any]) -> list[Any]:
+    found = document.get("summary", {}).get("decisions", [])
+    return found if isinstance(found, list) else []
+
+
+def _reviews(document: dict[str, Any]) -> set[tuple[str, str]]:
+    gold = document.get("summary", {}).get("gold", [])
+    return {(str(case["case"]), str(case["reviewed_at"])) for case in gold if case.get("reviewed_at")}
