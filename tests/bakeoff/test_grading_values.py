@@ -7,11 +7,13 @@ import itertools
 import re
 import unicodedata
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from referee.scoring.toolcalls import values
 from referee.scoring.toolcalls.matching import pair
 from referee.scoring.toolcalls.values import ambiguous, contains, normal, number, same_number
 
@@ -163,6 +165,24 @@ def test_whole_words_are_contained_and_parts_of_words_are_not(
 def test_a_later_place_counts_too() -> None:
     assert contains("steaks and steak", "steak")
     assert not contains("steaks and beefsteak", "steak")
+
+
+@pytest.mark.timeout(60)
+def test_a_place_behind_many_within_words_is_found() -> None:
+    for many in ("ha" * 500_000, "-1500 " * 200_000, "hahaha " * 200_000, "_haha" * 200_000):
+        for part in ("haha", "1500", "(haha", "haha)"):
+            assert not contains(many, part)
+            assert contains(f"{many} ({part})", part)
+            assert contains(f"({part}) {many}", part)
+
+
+@given(st.text(alphabet="a -.1_\u0301", max_size=40), st.text(alphabet="a -.1_\u0301", min_size=1, max_size=3))
+@settings(max_examples=300)
+def test_both_ways_to_search_say_the_same(text: str, part: str) -> None:
+    said = contains(text, part)
+    with mock.patch.object(values, "_FEW", 0):
+        assert contains(text, part) is said
+    assert said is False or part in text
 
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=5, unique=True), max_size=5))

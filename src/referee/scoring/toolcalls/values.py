@@ -21,6 +21,7 @@ MOST_DIGITS = 4000
 #: Runs of combining marks at least this long are no writing; sorting them would cost the square of their length.
 _MARKS_IN_A_ROW = 100
 _SHORT = 1000
+_FEW = 32
 
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
 _COMMAS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(\.[0-9]*)?")
@@ -128,10 +129,24 @@ def contains(whole: str, part: str) -> bool:
     if not any(_of_word(one) for one in part):
         return False
     at = whole.find(part)
-    while at >= 0:
+    for _ in range(_FEW):
+        if at < 0:
+            return False
         if _parted(whole, at) and _parted(whole, at + len(part)):
             return True
         at = whole.find(part, at + 1)
+    if at < 0:
+        return False
+    # Many places where it stands within words: let the engine pass over these.
+    before, after = (
+        "" if re.match(r"\W", edge) else mark for edge, mark in ((part[0], r"(?<!\w)"), (part[-1], r"(?!\w)"))
+    )
+    standing_alone = re.compile(f"{before}{re.escape(part)}{after}")
+    while found := standing_alone.search(whole, at):
+        at = found.start()
+        if _parted(whole, at) and _parted(whole, at + len(part)):
+            return True
+        at += 1
     return False
 
 
