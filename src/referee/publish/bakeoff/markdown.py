@@ -25,7 +25,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>&|~#@!])")
 #: What is taken for a link without any markup.
 _BARE_LINK = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(:)|\b(www)(\.)")
 #: What begins a list, a quotation or a rule at the start of a line.
-_OPENER = re.compile(r"^(\d*)([-+=.)])")
+_OPENER = re.compile(r"^(\d+(?=[.)])|)([-+=.)])")
 
 
 def text(value: str) -> str:
