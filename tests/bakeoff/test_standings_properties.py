@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from referee.core.bakeoff import Comparison
@@ -23,6 +23,8 @@ from tests.bakeoff.tallies import (
     review,
     suite,
 )
+
+QUIET = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 CASES = [
     case("c0", "simple-call"),
@@ -64,7 +66,7 @@ REVIEWS = [review("c0", stands=True), review("c1", stands=False), review("c0", s
 DECISIONS = [decision(1), decision(2, amends=True)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(QUIET, max_examples=60)
 @given(grids, st.randoms(use_true_random=False))
 def test_the_order_of_the_inputs_says_nothing(
     grid: list[list[tuple[list[int], str, bool]]], chance: random.Random
@@ -79,7 +81,7 @@ def test_the_order_of_the_inputs_says_nothing(
     assert again == given_order
 
 
-@settings(deadline=None, max_examples=60)
+@settings(QUIET, max_examples=60)
 @given(grids)
 def test_every_target_stands_in_exactly_one_place_and_clusters_partition(
     grid: list[list[tuple[list[int], str, bool]]],
@@ -100,7 +102,7 @@ def test_every_target_stands_in_exactly_one_place_and_clusters_partition(
             assert pair.p is None or (pair.p_holm is not None and pair.p <= pair.p_holm <= 1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(QUIET, max_examples=60)
 @given(grids)
 def test_every_attempt_is_counted_once(grid: list[list[tuple[list[int], str, bool]]]) -> None:
     targets, cases = tallied(grid)
@@ -114,7 +116,7 @@ def test_every_attempt_is_counted_once(grid: list[list[tuple[list[int], str, boo
     assert totals.failures.by_group["format"] == sum(one.broken for one in cases)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(QUIET, max_examples=40)
 @given(grids)
 def test_rates_are_rates_and_lie_in_their_intervals(grid: list[list[tuple[list[int], str, bool]]]) -> None:
     targets, cases = tallied(grid)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -29,6 +29,8 @@ from referee.scoring.bakeoff.statistics import (
 )
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "bakeoff-statistics.json").read_text())
+
+QUIET = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 rates_of_cases = st.lists(st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 1.0, 0.2]), min_size=1, max_size=60)
 seeds = st.integers(0, 2**32 - 1)
@@ -51,6 +53,7 @@ def test_35_cases_at_91_percent_give_an_interval_20_points_wide() -> None:
     assert 0.19 < interval.width < 0.20
 
 
+@settings(QUIET)
 @given(st.integers(1, 3000), st.floats(0, 1))
 def test_a_wilson_interval_holds_its_rate_and_solves_its_equation(n: int, rate: float) -> None:
     interval = wilson(rate, n)
@@ -60,6 +63,7 @@ def test_a_wilson_interval_holds_its_rate_and_solves_its_equation(n: int, rate: 
         assert math.isclose(abs(rate - end), Z * math.sqrt(end * (1 - end) / n), rel_tol=1e-6, abs_tol=1e-7)
 
 
+@settings(QUIET)
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_agrees_with_scipy_on_whole_successes(pair: tuple[int, int]) -> None:
     passes, n = pair
@@ -85,6 +89,7 @@ def test_mulberry32_agrees_with_the_vectors_one_by_one_and_at_once(vector: dict[
     assert mulberry32_numbers(vector["seed"], len(first)).tolist() == first
 
 
+@settings(QUIET)
 @given(seeds, st.integers(0, 500), st.integers(1, 200))
 def test_any_stretch_can_be_had_without_what_comes_before(seed: int, first: int, count: int) -> None:
     plain = list(itertools.islice(mulberry32(seed), first, first + count))
@@ -118,7 +123,7 @@ def test_the_bootstrap_agrees_with_the_vectors_to_the_last_bit(vector: dict[str,
     assert [found.low, found.high] == vector["interval"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(QUIET, max_examples=60)
 @given(rates_of_cases, st.integers(1, 300), seeds)
 def test_the_bootstrap_is_the_plain_one_to_the_last_bit(rates: list[float], iterations: int, seed: int) -> None:
     found = cluster_bootstrap(rates, iterations=iterations, seed=seed)
@@ -145,7 +150,7 @@ def _field(cases: int) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
     return st.lists(st.lists(cell, min_size=cases, max_size=cases), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(QUIET, max_examples=30)
 @given(st.lists(st.integers(1, 40).flatmap(_field), min_size=1, max_size=3), st.integers(1, 120), seeds)
 def test_many_targets_at_once_are_each_the_plain_one_to_the_last_bit(
     fields: list[list[list[tuple[int, int]]]], iterations: int, seed: int
@@ -158,7 +163,9 @@ def test_many_targets_at_once_are_each_the_plain_one_to_the_last_bit(
         assert (interval.low, interval.high) == plain_bootstrap(rates, iterations, seed)
 
 
-@pytest.mark.parametrize(("targets", "cases", "most"), [(9, 700, 3), (5, 45, 10), (4, 50, 12), (3, 60, 250), (2, 20_000, 3)])
+@pytest.mark.parametrize(
+    ("targets", "cases", "most"), [(9, 700, 3), (5, 45, 10), (4, 50, 12), (3, 60, 250), (2, 20_000, 3)]
+)
 def test_many_targets_of_any_size_are_each_the_single_one(targets: int, cases: int, most: int) -> None:
     chance = np.random.default_rng(cases)
     field = []
@@ -195,6 +202,7 @@ def test_pass_hat_agrees_with_the_vectors(vector: dict[str, Any]) -> None:
         assert found == pytest.approx(vector["value"], abs=1e-14)
 
 
+@settings(QUIET)
 @given(st.lists(st.integers(1, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=12))
 def test_pass_hat_is_the_share_of_choices_that_all_pass(cases: list[tuple[int, int]]) -> None:
     for k in (1, 2, 3):
@@ -231,6 +239,7 @@ def test_969_questions_show_three_points() -> None:
     assert 0.15 < detectable(35) < 0.16
 
 
+@settings(QUIET)
 @given(st.floats(0.005, 1), st.floats(0.001, 1))
 def test_what_is_needed_is_enough_and_no_more(difference: float, variance: float) -> None:
     needed = questions_needed(difference, variance=variance)

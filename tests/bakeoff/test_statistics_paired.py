@@ -6,13 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from referee.scoring.bakeoff.figures import PairedTest
 from referee.scoring.bakeoff.paired import compare, holm, in_units
 
+QUIET = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 SIXTHS = (0, 1 / 3, 1 / 2, 2 / 3, 1)
 
 pairs_of_rates = st.lists(st.tuples(st.sampled_from(SIXTHS), st.sampled_from(SIXTHS)), min_size=1, max_size=70)
@@ -28,7 +29,7 @@ def whole(a: list[float], b: list[float]) -> np.ndarray[tuple[int], np.dtype[np.
     return np.asarray(differences[differences != 0])
 
 
-@settings(deadline=None)
+@settings(QUIET)
 @given(pairs_of_rates)
 def test_the_normal_approximation_is_scipys(pairs: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
@@ -43,7 +44,7 @@ def test_the_normal_approximation_is_scipys(pairs: list[tuple[float, float]]) ->
         assert ours.p_normal == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(QUIET, max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(SIXTHS), st.sampled_from(SIXTHS)), min_size=1, max_size=13))
 def test_small_samples_are_exact_with_ties_as_scipys_permutations_are(pairs: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
@@ -110,6 +111,7 @@ def test_five_differences_can_never_be_enough() -> None:
     assert (six.p, six.too_small, six.note) == (0.03125, False, None)
 
 
+@settings(QUIET)
 @given(pairs_of_rates)
 def test_the_two_sides_are_alike(pairs: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
@@ -123,6 +125,7 @@ def test_the_two_sides_are_alike(pairs: list[tuple[float, float]]) -> None:
 p_values = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30)
 
 
+@settings(QUIET)
 @given(p_values)
 def test_holm_keeps_the_order_and_rejects_as_its_definition_does(values: list[float | None]) -> None:
     adjusted = holm(values)
@@ -138,6 +141,7 @@ def test_holm_keeps_the_order_and_rejects_as_its_definition_does(values: list[fl
     assert rejected == {p for p, q in known if q <= 0.05}
 
 
+@settings(QUIET)
 @given(p_values, st.randoms(use_true_random=False))
 def test_holm_does_not_care_for_the_order_of_the_tests(values: list[float | None], chance: object) -> None:
     order = list(range(len(values)))
