@@ -48,7 +48,7 @@ class _Expected:
     def said(self) -> str:
         """The call in the words of a pass."""
         names = list(self.arguments.oracle)
-        if not all(map(str.isprintable, names)):
+        if not "".join(names).isprintable():
             names = [words.text(name) for name in names]
         return f"{self.name} with {words.listed(names)}" if names else self.name
 
@@ -68,7 +68,7 @@ class Grader:
         self.case = case
         self.rules = Rules.of(case.policy, grading)
         self._tools = tools
-        self._expected = tuple(self._ready(call, tools) for call in case.golds)
+        self._expected = [self._ready(call, tools) for call in case.golds]
         self._abstains = case.abstains
         self._listed = case.expected_calls is not None
         self._ordered = self._listed and case.policy.call_order == "strict"

@@ -25,6 +25,8 @@ from referee.scoring.toolcalls.golds import (
 )
 from referee.scoring.toolcalls.schemas import NONE_NAMED, Place
 
+_SCALARS = frozenset({str, int, float, bool})
+
 
 class Members:
     """An object of the oracle, or the arguments themselves: no operator, whatever its keys.
@@ -133,17 +135,23 @@ class Members:
 
 
 def _as_written(gold: Any, got: Any) -> bool:
-    """Whether a scalar is just what the oracle writes, or one of its alternatives: that matches by every rule."""
+    """Whether a scalar, or a list of them, is just what the oracle writes or one of its alternatives.
+
+    That matches by every rule. Objects are left to the rules: one that looks like an operator is none in an answer.
+    """
     kind = type(got)
-    if kind is not str and kind is not int and kind is not bool:
+    if kind is list:
+        if type(gold) is list:
+            return len(gold) == len(got) and all(map(_as_written, gold, got))
+    elif kind not in _SCALARS:
         return False
-    if type(gold) is kind:
+    elif type(gold) is kind:
         return bool(gold == got)
     if type(gold) is dict and len(gold) == 1:
         alternatives = gold.get("anyOf")
         if isinstance(alternatives, list | tuple):
             for alternative in alternatives:
-                if type(alternative) is kind and alternative == got:
+                if _as_written(alternative, got):
                     return True
     return False
 
