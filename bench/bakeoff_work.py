@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from referee.adapters.catalog.bakeoff_protocols import load_protocol
+from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, load_protocol
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.wiring import make_lane
@@ -77,15 +77,19 @@ def make_workspace(root: Path, url: str, *, cases: int, repeats: int, concurrenc
         f'[[targets]]\ntarget = "loopback"\n[guards]\nconcurrency = {concurrency}\n'
     )
     (directory / "cases.json").write_text(json.dumps(suite_of(cases).document()))
-    freeze(log_of(root), LocalEvidence(root / "evidence"), load_protocol(directory), by="bench")
+    freeze(log_of(root), LocalEvidence(root / "evidence"), load(root), by="bench")
 
 
 def log_of(root: Path) -> RecordFiles:
     return RecordFiles(root / "records", kind="bakeoff")
 
 
-def run_workspace(root: Path) -> RunReport:
-    """One whole run: checks, calls, parsing, grading, redaction, durable rows."""
+def load(root: Path) -> LoadedProtocol:
+    return load_protocol(root / "protocols" / "loopback")
+
+
+def run_workspace(root: Path, loaded: LoadedProtocol) -> RunReport:
+    """One whole run: checks, calls, parsing, grading, redaction, durable rows. Reading the cases is no part of it."""
     desk = Desk(
         log=log_of(root),
         evidence=LocalEvidence(root / "evidence"),
@@ -93,7 +97,7 @@ def run_workspace(root: Path) -> RunReport:
         answers=root / "answers",
         make_lane=lambda target: make_lane(target, spool=root / "spool", environ={KEY_NAME: KEY}),
     )
-    return asyncio.run(run_bakeoff(load_protocol(root / "protocols" / "loopback"), desk))
+    return asyncio.run(run_bakeoff(loaded, desk))
 
 
 async def bare_aiohttp(url: str, *, cases: int, concurrency: int, log: Path) -> int:
@@ -139,10 +143,11 @@ def main() -> None:
         make_workspace(
             given.directory, given.url, cases=given.cases, repeats=given.repeats, concurrency=given.concurrency
         )
+    loaded = load(given.directory) if given.what == "referee" else None
     before = resource.getrusage(resource.RUSAGE_SELF)
     begun = time.perf_counter()
-    if given.what == "referee":
-        report = _profiled(given.directory, given.profile) if given.profile else run_workspace(given.directory)
+    if loaded is not None:
+        report = _run(given.directory, loaded, given.profile)
         passed, done = report.targets[0].passed, report.targets[0].durable
     else:
         passed = done = asyncio.run(
@@ -163,12 +168,14 @@ def main() -> None:
     print(json.dumps(figures))
 
 
-def _profiled(root: Path, to: Path) -> RunReport:
+def _run(root: Path, loaded: LoadedProtocol, profile: Path | None) -> RunReport:
+    if profile is None:
+        return run_workspace(root, loaded)
     import cProfile  # noqa: PLC0415 — only when asked for
 
-    with cProfile.Profile() as profile:
-        report = run_workspace(root)
-    profile.dump_stats(to)
+    with cProfile.Profile() as taken:
+        report = run_workspace(root, loaded)
+    taken.dump_stats(profile)
     return report
 
 

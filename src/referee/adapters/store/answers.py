@@ -87,9 +87,10 @@ class AnswerLog:
         self._waiting: list[bytes] = []
         self._offset = 0
 
-    def add(self, entry: bytes) -> AnswerRef:
-        """Take an entry; it is durable after the next ``sync``."""
-        ref = AnswerRef(log=self.name, offset=self._offset, length=len(entry), digest=digest_of_bytes(entry))
+    def add(self, entry: bytes) -> dict[str, Any]:
+        """Take an entry; return its ``AnswerRef`` as JSON. It is durable after the next ``sync``."""
+        digest = digest_of_bytes(entry)
+        ref = {"log": self.name, "offset": self._offset, "length": len(entry), "digest": digest}
         self._waiting.append(entry)
         self._offset += len(entry)
         return ref

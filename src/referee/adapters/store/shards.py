@@ -161,8 +161,7 @@ class Commits:
     def _commit(self, group: list[_Waiting]) -> None:
         by_shard: dict[str, tuple[Shard, list[dict[str, Any]]]] = {}
         for one in group:
-            ref = None if one.answer is None else self._log.add(one.answer)
-            one.body["answer"] = None if ref is None else ref.model_dump()
+            one.body["answer"] = None if one.answer is None else self._log.add(one.answer)
             by_shard.setdefault(one.shard.name, (one.shard, []))[1].append(one.body)
         self._log.sync()
         for shard, bodies in by_shard.values():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import platform
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -183,7 +184,8 @@ class _Block:
                 lane = lanes[plan.target.name]
                 runs.append(self._target(plan, lane, found, purses[plan.target.name], disk.part(), commits))
             self.report.targets += [one.counts for one in runs]
-            await self._work(runs, disk, tick)
+            with _settled_memory():
+                await self._work(runs, disk, tick)
             for one in runs:
                 one.close()
             _durable(runs)
@@ -330,6 +332,20 @@ async def _all_or_none(checks: Sequence[Awaitable[LaneFacts]]) -> list[LaneFacts
             raise one
         facts.append(one)
     return facts
+
+
+@contextlib.contextmanager
+def _settled_memory() -> Iterator[None]:
+    """What was loaded stays for the whole run: the collector need not look at every case again and again."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @contextlib.contextmanager
