@@ -32,6 +32,7 @@ _ERROR_TEXT = re.compile(
     r"|Error: (?=.{0,80}(?:\b[45]\d\d\b|fetch failed|E[A-Z]{6,}|timed out|API key|quota|limit))"
     r"|Request timed out|Connection error|Your account does not have access|Quota exceeded|Rate limit"
 )
+_LOOKED_AT = 4000
 _KILLED = {130, 134, 137, 139, 143}
 _MISSING = {126, 127}
 
@@ -68,13 +69,15 @@ def _of_output(text: str, final: Final, detail: str) -> Fault | None:
 
 
 def fault_of_text(text: str) -> Fault:
-    """Whose fault it is by what a CLI printed of an error: a status, a code or its words."""
+    """Whose fault it is by what a CLI printed of an error, at its beginning or end: a status, a code or its words."""
+    if len(text) > 2 * _LOOKED_AT:
+        text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
     documents = [
         value for value, _ in objects_in(text) if isinstance(value, dict) and ("error" in value or "code" in value)
     ]
     signal = faults.signal_of(documents[-1] if documents else None, text, status=None, headers={})
     status = signal.status or _status_in(text)
-    codes = signal.codes | {word.casefold() for word in _CODE.findall(text[:4000])}
+    codes = signal.codes | {word.casefold() for word in _CODE.findall(text)}
     if not status:
         status = next((STATUS_OF_CODE[code] for code in sorted(codes) if code in STATUS_OF_CODE), PRINTED)
     found = Signal(status, codes, clean(f"{signal.text}\n{text}"), raw=text, moderated=signal.moderated)
@@ -104,7 +107,7 @@ def _of_exit(status: int | None, text: str, detail: str) -> Fault:
 
 
 def _status_in(text: str) -> int:
-    match = _STATUS.search(text[:4000])
+    match = _STATUS.search(text)
     return int(match["status"] or match["bracketed"] or match["before"]) if match else PRINTED
 
 

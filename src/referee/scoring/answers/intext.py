@@ -22,7 +22,8 @@ from referee.scoring.answers.documents import UnusableError, load_strictly
 from referee.scoring.answers.mending import mend
 
 _MOST_OBJECTS = 64
-_MOST_SCANNED = 2_000_000  # characters, so that an endless text of braces cannot stall the reader
+_BEGINNING = 20_000  # characters in which a text that is a call says so
+_MOST_SCANNED = 1_000_000  # characters, so that an endless text of braces cannot stall the reader
 _FENCE = re.compile(r"```[\w+-]*")
 _BEFORE_JSON = re.compile(
     r"<(?:\w+:)?(?:tool_calls?|function_calls?|toolcall)>\s*(?=[{\[<]|[\w.-]+\s*<arg_key>)|\[TOOL_CALLS?\]\s*(?=[{\[\w])"
@@ -105,7 +106,7 @@ def calls_shown(text: str) -> Shown:
     if any(_calls_in(value, whole=False) for value in values):
         return "call"
     begins = inside.lstrip().startswith(("{", "["))
-    return "attempt" if begins and None in values and _LIKE_CALL.search(inside) else "none"
+    return "attempt" if begins and None in values and _LIKE_CALL.search(inside[:_BEGINNING]) else "none"
 
 
 def _of_envelope(value: dict[str, Any], *, repaired: bool) -> Spoken:
@@ -151,7 +152,11 @@ def objects_in(text: str) -> Iterator[tuple[Any, bool]]:
         at = text.find("{", at)
         if at < 0 or scanned > _MOST_SCANNED:
             return
-        mended = mend(text, at)
+        try:
+            mended = mend(text, at)
+        except UnusableError:
+            yield None, False
+            return
         scanned += mended.end - at
         try:
             value, _doubled = load_strictly(mended.text)
@@ -168,8 +173,8 @@ def _readable_behind(text: str, mark: re.Match[str]) -> bool:
     rest = text[mark.end() :].lstrip()
     if not _OPENS_JSON.search(mark[0]) or not rest.startswith(("{", "[")):
         return True
-    mended = mend(rest, 0)
     try:
+        mended = mend(rest, 0)
         load_strictly(mended.text)
     except (UnusableError, json.JSONDecodeError):
         return False

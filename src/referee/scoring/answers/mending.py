@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from referee.scoring.answers.documents import UnusableError
+
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
 _OUTSIDE = re.compile(r'[^"{}\[\]]+')
 _ESCAPE = re.compile(r'["\\/bfnrt]|u[0-9a-fA-F]{4}')
 _NEEDLESS = "'`"
+_MOST_STEPS = 100_000  # marks and pieces of strings: far beyond what a model writes, so that no text stalls the reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,16 @@ class Mended:
 
 
 def mend(text: str, start: int) -> Mended:
-    """Mend the object or list that begins at ``start``."""
+    """Mend the object or list that begins at ``start``.
+
+    Raises:
+        UnusableError: there is too much of it.
+    """
     out: list[str] = []
     depth, at, changed = 0, start, False
     while at < len(text):
+        if len(out) > _MOST_STEPS:
+            raise UnusableError("too-long", "there is too much of it to be mended")
         mark = text[at]
         if mark == '"':
             piece, at, closed, mended = _string(text, at)
@@ -67,6 +76,8 @@ def _string(text: str, at: int) -> tuple[str, int, bool, bool]:
     changed = False
     at += 1
     while at < len(text):
+        if len(out) > _MOST_STEPS:
+            raise UnusableError("too-long", "a string has too much in it to be mended")
         if run := _PLAIN.match(text, at):
             out.append(run[0])
             at = run.end()
