@@ -14,10 +14,13 @@ from typing import Any, TypeVar
 
 import pytest
 
+import referee
+from referee.adapters.catalog.targets import read_target
 from referee.adapters.lanes.cli import lane as lane_module
 from referee.adapters.lanes.cli import process
 from referee.adapters.lanes.cli.lane import CliLane
 from referee.adapters.lanes.cli.programs import PROGRAMS, Setup
+from referee.cli.wiring import make_lane
 from referee.core.bakeoff import Sampling, Target
 from referee.errors import ConfigError, CouldNotVerify, InternalError, UsageError
 from referee.protocols import Ask, Said, WireTool
@@ -405,3 +408,31 @@ def test_the_key_goes_under_the_name_that_the_program_takes(
     environ = {variable: KEY, "PATH": os.environ["PATH"]}
     seen = json.loads(use(aim, tmp_path / "spool", lambda lane: lane.ask(question(), 20.0), environ).body)
     assert [key for key, value in seen.items() if value == KEY] == [handed]
+
+
+EXAMPLES = Path(referee.__file__).parent / "bundled" / "targets" / "examples" / "agent-cli"
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)
+def test_every_example_loads_and_makes_a_lane(file: Path, tmp_path: Path) -> None:
+    loaded = read_target(file.stem, str(file), file.read_bytes())
+    environ = {str(loaded.key_env): KEY, "PATH": os.environ["PATH"]}
+    lane = make_lane(loaded, spool=tmp_path, environ=environ)
+    assert isinstance(lane, CliLane)
+    asyncio.run(lane.close())
+    assert file.read_text(encoding="utf-8").count("\n# ") >= 1
+
+
+def test_there_is_an_example_of_every_program() -> None:
+    loaded = [read_target(file.stem, "", file.read_bytes()) for file in EXAMPLES.glob("*.toml")]
+    assert {one.cli.program for one in loaded if one.cli} == set(PROGRAMS)
+
+
+def test_the_docs_name_every_program_with_its_version_and_variables() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "agent-clis.md").read_text(encoding="utf-8")
+    for file in EXAMPLES.glob("*.toml"):
+        cli = read_target(file.stem, "", file.read_bytes()).cli
+        assert cli is not None
+        assert f"`{cli.program}`" in text
+        assert cli.version in text
+        assert all(f"`{key}`" in text for key in PROGRAMS[cli.program].keys)

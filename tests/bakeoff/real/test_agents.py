@@ -39,7 +39,7 @@ VERSIONS = {
     "opencode": "1.18.33",
 }
 #: Seconds in which each has surely asked its model, on a busy machine too.
-HANGS = {"claude": 10.0, "codex": 10.0, "cursor": 2.0, "gemini": 20.0, "opencode": 25.0}
+HANGS = {"claude": 8.0, "codex": 8.0, "cursor": 2.0, "gemini": 15.0, "opencode": 20.0}
 #: Where each takes its endpoint: with or without the version in the path.
 PATHS = {"claude": "", "codex": "/v1", "gemini": "", "opencode": "/v1"}
 T = TypeVar("T")
@@ -126,48 +126,81 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     assert strays(spool.resolve()) == ()
 
 
-def test_the_right_call_comes_through(world: World) -> None:
-    script = Script(text=json.dumps(RIGHT))
-    came = world.put(script)
-    assert (came.said.status, came.said.broke) == (0, None)
-    assert [(call.name, call.arguments) for call in came.reading.calls] == [
-        ("calendar_create", {"title": "Zahnarzt", "date": "2026-07-24"})
-    ]
-    assert came.reading.well_formed
-    assert came.grade.passed is True, came.grade.reason
-    assert came.said.first_byte_ms is not None
-    assert came.said.first_byte_ms <= came.said.latency_ms
+@dataclass(frozen=True)
+class Came:
+    """What came of the same question twice through one lane, the model giving the right call."""
+
+    first: Put
+    second: Put
+    script: Script
+    user: Path
 
 
-def test_the_model_gets_the_question_word_for_word_and_no_tools(world: World) -> None:
-    script = Script(text=json.dumps(RIGHT))
-    came = world.put(script)
-    ((_, prompt),) = came.ask.messages
-    assert json.dumps(prompt.rstrip("\n"), ensure_ascii=False)[1:-1] in script.prompts()
-    offered = [name for _, body in script.asked for name in _tools(body)]
+_CAME: dict[str, Came] = {}
+
+
+@pytest.fixture
+def came(world: World) -> Came:
+    """Asked once for each program: in a workspace and as a user whose files would lead it astray."""
+    if world.program not in _CAME:
+        above = world.spool.parent
+        (above / ".git").mkdir()  # programs look upwards as far as the repository's root
+        for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md"):
+            (above / name).write_text("SENTINEL-INSTRUCTION", encoding="utf-8")
+        script = Script(text=json.dumps(RIGHT))
+
+        async def twice(lane: CliLane) -> list[Put]:
+            return [await put(lane, DENTIST, TOOLS, deadline=120.0) for _ in range(2)]
+
+        first, second = world.use(script, twice)
+        _CAME[world.program] = Came(first, second, script, above / "user")
+    return _CAME[world.program]
+
+
+def test_the_right_call_comes_through(came: Came) -> None:
+    """Also past a plug-in of the user whose log-in never ends, and past an endpoint that the user has set elsewhere."""
+    for one in (came.first, came.second):
+        assert (one.said.status, one.said.broke) == (0, None)
+        assert [(call.name, call.arguments) for call in one.reading.calls] == [
+            ("calendar_create", {"title": "Zahnarzt", "date": "2026-07-24"})
+        ]
+        assert one.reading.well_formed
+        assert one.grade.passed is True, one.grade.reason
+        assert one.said.first_byte_ms is not None
+        assert one.said.first_byte_ms <= one.said.latency_ms
+    assert not (came.user / "started").exists()
+
+
+def test_the_model_gets_the_question_word_for_word_and_no_tools(came: Came) -> None:
+    ((_, prompt),) = came.first.ask.messages
+    assert json.dumps(prompt.rstrip("\n"), ensure_ascii=False)[1:-1] in came.script.prompts()
+    offered = [name for _, body in came.script.asked for name in _tools(body)]
     # Two small tools of Codex have no switch; neither runs, reads or fetches anything of the host.
     assert set(offered) <= {"request_user_input", "view_image"}
 
 
-def test_the_key_reaches_the_model_and_nothing_else_of_the_host_does(world: World) -> None:
-    script = Script(text=json.dumps(RIGHT))
-    came = world.put(script)
-    sent = [value for headers in script.headers for value in headers.values()]
+def test_the_key_reaches_the_model_and_nothing_else_of_the_host_does(came: Came) -> None:
+    sent = [value for headers in came.script.headers for value in headers.values()]
     assert any(KEY in value for value in sent)
-    assert "must-not-be-seen" not in script.prompts()
-    assert KEY not in script.prompts()
-    assert KEY not in came.said.detail
+    prompts = came.script.prompts()
+    assert "must-not-be-seen" not in prompts
+    assert "SENTINEL-INSTRUCTION" not in prompts
+    assert KEY not in prompts
+    assert KEY not in came.first.said.detail
+
+
+def test_the_second_call_finds_nothing_of_the_first(came: Came) -> None:
+    """What one call leaves in its home would show: both put the very same requests to the model."""
+    assert len(came.script.asked) % 2 == 0
+    half = len(came.script.asked) // 2
+    first, second = (sorted(path for path, _ in part) for part in (came.script.asked[:half], came.script.asked[half:]))
+    assert first == second
 
 
 def test_no_call_is_an_empty_list(world: World) -> None:
     came = world.put(Script(text='{"tool_calls":[]}'), case=JOKE)
     assert came.reading.calls == ()
     assert came.grade.passed is True, came.grade.reason
-
-
-def test_a_plausible_guess_where_none_fits_fails(world: World) -> None:
-    came = world.put(Script(text=json.dumps(RIGHT)), case=JOKE)
-    assert came.grade.passed is False
 
 
 def test_prose_instead_of_an_envelope_is_a_format_failure(world: World) -> None:
@@ -204,10 +237,10 @@ def test_a_hang_ends_at_the_deadline_and_the_whole_group_is_dead(world: World) -
             assert not asking.done(), asking.result().said
             await asyncio.sleep(0.1)
         seen = strays(world.spool.resolve())
-        (leader,) = [pid for pid in seen if os.getpgid(pid) == pid]
+        (leader,) = [pid for pid in seen if _parent(pid) == os.getpid()]
         environment = _environment(leader)
         lines = [_arguments(pid) for pid in seen]
-        group = {pid for pid in seen if os.getpgid(pid) == leader}
+        group = {pid for pid in seen if _group(pid) == leader}
         return await asking, environment, lines, group, declared
 
     came, environment, lines, group, declared = world.use(script, use)
@@ -223,51 +256,14 @@ def test_a_hang_ends_at_the_deadline_and_the_whole_group_is_dead(world: World) -
     assert HANGS[world.program] <= came.said.latency_ms / 1000 < HANGS[world.program] + 8
 
 
-def test_the_check_sees_the_pinned_version(world: World) -> None:
+def test_the_check_sees_the_pinned_version_and_refuses_another(world: World) -> None:
     facts = world.use(Script(), lambda lane: lane.check())
     assert facts.verified["program"] == f"{world.program} {VERSIONS[world.program]}"
     assert facts.verified["executable"].startswith("sha256:")
     assert facts.model == MODEL
     assert "LEAK" not in facts.verified["environment"].split()
-
-
-def test_the_check_refuses_another_version(world: World) -> None:
     with pytest.raises(CouldNotVerify, match=r"pins 0\.0\.1"):
         world.use(Script(), lambda lane: lane.check(), cli={"version": "0.0.1"})
-
-
-def test_every_call_finds_an_empty_home(world: World) -> None:
-    """What one call leaves in its home is not there for the next: both put the very same question to the model."""
-    script = Script(text=json.dumps(RIGHT))
-
-    async def use(lane: CliLane) -> None:
-        for _ in range(2):
-            await put(lane, DENTIST, TOOLS, deadline=60.0)
-
-    world.use(script, use)
-    assert len(script.asked) % 2 == 0
-    half = len(script.asked) // 2
-    first, second = (sorted(path for path, _ in part) for part in (script.asked[:half], script.asked[half:]))
-    assert first == second
-
-
-def test_instructions_that_lie_above_the_spool_never_reach_the_model(world: World) -> None:
-    for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md"):
-        (world.spool.parent / name).write_text("SENTINEL-INSTRUCTION", encoding="utf-8")
-    script = Script(text=json.dumps(RIGHT))
-    came = world.put(script)
-    assert came.grade.passed is True
-    assert "SENTINEL-INSTRUCTION" not in script.prompts()
-
-
-def test_the_users_own_configuration_is_not_read(world: World) -> None:
-    """A plug-in whose log-in never ends, and an endpoint elsewhere, in the user's home: neither is met."""
-    script = Script(text=json.dumps(RIGHT))
-    came = world.put(script, deadline=60.0)
-    home = world.spool.parent / "user"
-    assert sorted(path.name for path in home.iterdir()) == [".claude", ".claude.json", ".codex", ".config", ".gemini"]
-    assert came.grade.passed is True, came.said
-    assert not (home / "started").exists()
 
 
 def _hostile_home(home: Path) -> Path:
@@ -304,16 +300,32 @@ def _tools(body: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _arguments(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace")
+def _stat(pid: int) -> list[str]:
+    """State, parent and group of a process; of one that is gone: a corpse without any."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ["Z", "0", "0"]
+
+
+def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _group(pid: int) -> int:
+    return int(_stat(pid)[2])
 
 
 def _lives(pid: int) -> bool:
     """Whether it is more than a corpse that nobody has buried yet."""
+    return _stat(pid)[0] != "Z"
+
+
+def _arguments(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
-        return False
+        return Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _environment(pid: int) -> dict[str, str]:

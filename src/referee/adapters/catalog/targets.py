@@ -167,14 +167,15 @@ def _about_lane(target: Target) -> Iterator[tuple[str, str]]:
 
 
 def _about_endpoint(target: Target) -> Iterator[tuple[str, str]]:
-    if target.lane not in _HTTP:
+    if target.lane == "keyword-baseline":
         if target.base_url is not None:
             yield f"a target of the lane {target.lane} has no endpoint", "take base_url out"
-        if target.lane == "keyword-baseline" and target.key_env is not None:
+        if target.key_env is not None:
             yield "the embedded target needs no credential", "take key_env out"
         return
     if not target.base_url:
-        yield "base_url is missing", "say where the endpoint is, such as https://host/v1"
+        if target.lane != "cli":  # a program has an endpoint of its own where none is given
+            yield "base_url is missing", "say where the endpoint is, such as https://host/v1"
         return
     try:
         url = urlsplit(target.base_url)

@@ -166,7 +166,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "codex": Program(
         executable="codex",
-        keys=("CODEX_API_KEY", "OPENAI_API_KEY"),
+        keys=("CODEX_API_KEY", "CODEX_ACCESS_TOKEN"),
         prompt="stdin",
         output=_LINES,
         own_endpoint=True,
