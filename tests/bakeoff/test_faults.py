@@ -256,6 +256,19 @@ def test_the_header_goes_before_what_a_router_copies_into_its_body() -> None:
     assert (inside.retry_after, outside.retry_after) == (120.0, 3.0)
 
 
+def test_googles_wait_stands_in_the_details() -> None:
+    details = [{"@type": "x.QuotaFailure"}, {"@type": "x.RetryInfo", "retryDelay": "34.5s"}]
+    body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "x", "details": details}}
+    for document in (body, [body]):
+        fault = read_said(document, status=429).fault
+        assert fault is not None
+        assert fault.retry_after == 34.5
+    details[1]["retryDelay"] = "soon"
+    fault = read_said(body, status=429).fault
+    assert fault is not None
+    assert fault.retry_after is None
+
+
 def test_no_sentence_holds_half_a_word() -> None:
     secret = "s3cr3t" * 60  # longer than an excerpt: it is left out, never cut
     for text in (f"key {secret} is wrong", "x" * 3990 + " " + secret, secret, "a" * 10_000):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from referee.core.bakeoff import Blame, Fault
 from referee.scoring.answers.documents import as_dict, as_list, as_text, clean
-from referee.scoring.answers.waiting import retry_after_seconds
+from referee.scoring.answers.waiting import retry_after_seconds, wait_in_body
 
 #: Stands for a signal without HTTP status: what an agent CLI prints.
 PRINTED = 0
@@ -280,8 +280,7 @@ def signal_of(document: Any, raw: str, *, status: int | None, headers: Mapping[s
         messages += [part.get(key) for key in ("message", "detail", "title")]
         messages += [metadata.get(key) for key in ("raw", "reason")]
         moderated = moderated or bool(metadata.get("reasons")) or "flagged_input" in metadata
-        inner_headers = {key.casefold(): value for key, value in as_dict(metadata.get("headers")).items()}
-        wait = retry_after_seconds({**inner_headers, **headers}) if inner_headers else wait
+        wait = wait_in_body(part) if wait is None else wait
         for key in ("code", "type", "status", "status_code", "error_type"):
             value = part.get(key)
             if isinstance(value, str):

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_tz
+from typing import Any
+
+from referee.scoring.answers.documents import as_dict, as_list, as_text
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
@@ -24,6 +27,17 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
         return seconds
     until, now = _instant(raw), _instant(headers.get("date"))
     return None if until is None or now is None else max(0.0, until - now)
+
+
+def wait_in_body(error: Mapping[str, Any]) -> float | None:
+    """Seconds to wait as an error's document asks: a router's copy of the headers, or Google's ``retryDelay``."""
+    copied = as_dict(as_dict(error.get("metadata")).get("headers"))
+    wait = retry_after_seconds({name.casefold(): value for name, value in copied.items()}) if copied else None
+    for detail in as_list(error.get("details")):
+        delay = as_text(as_dict(detail).get("retryDelay"))
+        if wait is None and delay.endswith("s"):
+            wait = _number(delay[:-1])
+    return wait
 
 
 def _number(raw: str | None) -> float | None:
