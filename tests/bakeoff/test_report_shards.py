@@ -11,12 +11,15 @@ from typing import Any
 import duckdb
 import pytest
 
+from referee.adapters.catalog.bakeoff_protocols import load_protocol
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shard_files import scan_shard
 from referee.core.records import MarketSnapshot
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.publish.bakeoff.export import COLUMNS, export
 from referee.publish.bakeoff.report import write_report
+from referee.runner.bakeoff.decide import decide
+from referee.runner.bakeoff.freeze import freeze
 from referee.runner.bakeoff.report import gather, shards_of
 from tests.bakeoff.report_reading import Text, run
 from tests.bakeoff.report_workspace import FORMULA, Verdict, World
@@ -105,11 +108,11 @@ def test_shards_are_named_and_whole_or_refused(world: World, tmp_path: Path) -> 
         (["attempts-x.jsonl"], "is no name of a shard"),
     ):
         with pytest.raises(UsageError, match=said):
-            shards_of(records, "board", names, every=False)
+            shards_of(world.log, records, "board", names, every=False)
     with pytest.raises(NothingMatched, match="there is no shard"):
-        shards_of(records, "board", ["results-gone.jsonl"], every=False)
+        shards_of(world.log, records, "board", ["results-gone.jsonl"], every=False)
     with pytest.raises(NothingMatched, match="has no shard yet"):
-        shards_of(records, "other", [], every=True)
+        shards_of(world.log, records, "other", [], every=True)
     broken = tmp_path / named[0]
     broken.write_bytes((records / named[0]).read_bytes().replace(b'"passed":true', b'"passed":null', 1))
     with pytest.raises(Finding, match=r"does not continue|canonical"):
@@ -122,6 +125,23 @@ def test_shards_are_named_and_whole_or_refused(world: World, tmp_path: Path) -> 
     (tmp_path / "x" / named[0]).write_bytes(lines)
     with pytest.raises(Finding):
         gather(foreign.log, foreign.evidence, "board", [tmp_path / "x" / named[0]])
+
+
+def test_all_means_the_shards_under_the_freeze_in_force(tmp_path: Path) -> None:
+    spare = World(tmp_path / "spare")
+    before = spare.shard("own-strong", lambda *_: Verdict())
+    assert shards_of(spare.log, spare.records, "board", [], every=True) == [spare.records / before]
+    plan = spare.root / "protocols" / "board" / "protocol.toml"
+    plan.write_text(plan.read_text().replace("repeats = 3", "repeats = 2"))
+    decide(spare.log, "board", "Two repeats", reason="time", by="me", amends=True)
+    spare.loaded = load_protocol(plan.parent)
+    spare.frozen = freeze(spare.log, spare.evidence, spare.loaded, by="me", decision=1)
+    after = spare.shard("own-strong", lambda *_: Verdict(), token="20261129T090000Z-cccc")
+    assert shards_of(spare.log, spare.records, "board", [], every=True) == [spare.records / after]
+    chosen = shards_of(spare.log, spare.records, "board", [before, after], every=False)
+    summary = gather(spare.log, spare.evidence, "board", chosen).summary
+    assert [row.about.target for row in summary.lane_limited] == ["own-strong"]
+    assert len(summary.plan.protocol_digests) == 2
 
 
 @pytest.mark.parametrize(

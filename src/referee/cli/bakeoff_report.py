@@ -30,7 +30,7 @@ ShardOption = Annotated[
     list[str] | None,
     typer.Option("--shard", help="A shard by its base name (results-….jsonl); give it once for each."),
 ]
-EveryOption = Annotated[bool, typer.Option("--all", help="Every shard that the protocol has now.")]
+EveryOption = Annotated[bool, typer.Option("--all", help="Every shard under the protocol as it is frozen now.")]
 
 
 def report(
@@ -123,8 +123,9 @@ def gather_basis(
     """What a report of these shards is made of."""
     from referee.runner.bakeoff.report import gather, shards_of  # noqa: PLC0415 — numpy, scipy and DuckDB
 
-    paths = shards_of(stores.workspace.records, name, named, every=every)
-    return gather(open_bakeoff(stores), stores.evidence, name, paths, beside=beside)
+    log = open_bakeoff(stores)
+    paths = shards_of(log, stores.workspace.records, name, named, every=every)
+    return gather(log, stores.evidence, name, paths, beside=beside)
 
 
 def write_report(stores: Stores, name: str, named: list[str], *, every: bool) -> tuple[Basis, Path]:
@@ -176,7 +177,7 @@ def print_board(console: Console, summary: Summary) -> None:
             table.add_row(*_line(row))
         lay(console, table) if board.rows else console.print("  no target is ranked", markup=False)
     for limited in summary.lane_limited:
-        reasons = " ".join(note.sentence for note in limited.reasons)
+        reasons = "; ".join(note.sentence for note in limited.reasons)
         console.print(plain(f"not ranked: {limited.about.target}: {reasons}"), soft_wrap=True)
     for arm in summary.arms:
         for one in arm.rows:

@@ -122,9 +122,11 @@ def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int
     asked.append(Facts(tuple((message.role, Cell(message.content)) for message in case.messages)))
     tools = [cells(Cell(tool.name, code=True), tool.description) for tool in suite.tools(case)]
     asked.append(table("Tools that the case offers", ("tool", "what it is for"), tools))
+    schemas = ((tool.name, Cell(_json(tool.parameters), code=True)) for tool in suite.tools(case))
+    asked += [Heading("Schemas of their arguments"), Facts(tuple(schemas))]
     expected: tuple[tuple[str, Cell], ...] = (("oracle", Cell("no call: the model must abstain")),)
     if not case.abstains:
-        golds = [json.dumps(call.model_dump(mode="json"), ensure_ascii=False, sort_keys=True) for call in case.golds]
+        golds = (_json(call.model_dump(mode="json")) for call in case.golds)
         expected = tuple((f"call {number}", Cell(gold, code=True)) for number, gold in enumerate(golds, 1))
     origin = tuple((name, Cell(case.source[name])) for name in sorted(case.source))
     policy = {name: value for name, value in case.policy.model_dump(mode="json").items() if value not in {None, False}}
@@ -143,7 +145,7 @@ def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int
                 "oracle",
                 "What decides",
                 (
-                    Facts((*expected, ("policy", Cell(json.dumps(policy, sort_keys=True), code=True)))),
+                    Facts((*expected, ("policy", Cell(_json(policy), code=True)))),
                     *known,
                     *((Heading("Where the case comes from"), Facts(origin)) if origin else ()),
                 ),
@@ -164,6 +166,10 @@ def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int
             ),
         ),
     )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _row(one: Attempt) -> Row:

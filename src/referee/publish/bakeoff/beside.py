@@ -164,7 +164,7 @@ def lane_limited(summary: Summary) -> Section:
 def _limited(row: LaneLimited) -> Row:
     line = cells(
         target(row.about),
-        " ".join(reason.sentence for reason in row.reasons),
+        "; ".join(reason.sentence for reason in row.reasons),
         figures.count(row.headline_cases),
         figures.count(row.headline_valid),
         figures.count(row.headline_passes),

@@ -75,8 +75,10 @@ def gather(
     )
 
 
-def shards_of(records: Path, name: str, named: Sequence[str], *, every: bool) -> list[Path]:
-    """The shards that were named, or, where ``every``, all that the protocol has now.
+def shards_of(log: RecordFiles, records: Path, name: str, named: Sequence[str], *, every: bool) -> list[Path]:
+    """The shards that were named, or, where ``every``, all under the protocol as it is frozen now.
+
+    Shards under an earlier freeze are taken by name: rows under two freezes are two provenances.
 
     Raises:
         UsageError: none is named, or a name is none of a shard.
@@ -84,7 +86,10 @@ def shards_of(records: Path, name: str, named: Sequence[str], *, every: bool) ->
     """
     if named or not every:
         return select_shards(records, named)
-    found = [path for path in every_shard(records) if (opened := first_line(path)) and opened.protocol == name]
+    freezes = freezes_of(log.read_bakeoff(), name)
+    wanted = (name, freezes[-1].digest if freezes else "")
+    opened = ((path, first_line(path)) for path in every_shard(records))
+    found = [path for path, first in opened if first and (first.protocol, first.protocol_digest) == wanted]
     if not found:
         raise NothingMatched(f"the protocol {name} has no shard yet", todo=f"`referee bakeoff run {name}` makes them")
     return found
