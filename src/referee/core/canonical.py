@@ -18,6 +18,8 @@ from typing import Any
 
 from referee.errors import UsageError
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def canonical_bytes(value: Any) -> bytes:
     """The canonical JSON of ``value``.
@@ -26,8 +28,7 @@ def canonical_bytes(value: Any) -> bytes:
         UsageError: the value has no canonical form (NaN, infinity, a lone surrogate, an unknown type).
     """
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        return text.encode("utf-8")
+        return _ENCODER.encode(value).encode("utf-8")
     except (ValueError, TypeError, RecursionError) as exc:
         raise UsageError(f"the value has no canonical JSON form: {exc}") from exc
 

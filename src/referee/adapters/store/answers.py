@@ -21,6 +21,7 @@ from referee.core.bakeoff import AnswerRef
 from referee.core.canonical import digest_of_bytes
 from referee.errors import Finding
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _NAME = re.compile(r"answers-[A-Za-z0-9-]{1,80}\.log")
 
 
@@ -50,7 +51,7 @@ def frame(tries: Sequence[KeptAnswer]) -> bytes:
             "status": kept.status,
             "streamed": kept.streamed,
         }
-        parts += [json.dumps(head, sort_keys=True, separators=(",", ":")).encode(), b"\n", kept.body, b"\n"]
+        parts += [_ENCODER.encode(head).encode(), b"\n", kept.body, b"\n"]
     return b"".join(parts)
 
 

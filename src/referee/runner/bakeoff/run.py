@@ -338,7 +338,6 @@ async def _all_or_none(checks: Sequence[Awaitable[LaneFacts]]) -> list[LaneFacts
 def _settled_memory() -> Iterator[None]:
     """What was loaded stays for the whole run: the collector need not look at every case again and again."""
     before = gc.get_threshold()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     try:
