@@ -279,6 +279,10 @@ def test_objects_given_are_looked_at_as_closely_as_text() -> None:
     assert type(reading.calls[0].arguments) is dict
 
 
+def test_a_call_that_cannot_be_read_was_there_all_the_same() -> None:
+    assert read_said(chat({"tool_calls": [call("f", '{"a')]}, "tool_calls")).flags == ()
+
+
 def test_repaired_answers_are_flagged_and_not_well_formed() -> None:
     reading = read_said(chat({"tool_calls": [call("f", '{"a": 1,}'), call("g", '"{}"')]}, "tool_calls"))
     assert [one.flags for one in reading.calls] == [("repaired",), ("unwrapped",)]

@@ -112,6 +112,15 @@ PIECES: list[tuple[str, list[dict[str, Any]]]] = [
             piece(1, None, "g", '{"b": 2}'),
         ],
     ),
+    (
+        "name on each chunk, no ids, index 0 for all",
+        [
+            piece(0, None, "f", '{"a"'),
+            piece(0, None, "f", ": 1}"),
+            piece(0, None, "g", '{"b"'),
+            piece(0, None, "g", ": 2}"),
+        ],
+    ),
     ("objects", [piece(0, "c0", "f", {"a": 1}), piece(1, "c1", "g", {"b": 2})]),
     ("index only, no ids", [piece(0, None, "f", '{"a": 1}'), piece(1, None, "g", '{"b": 2}')]),
 ]

@@ -40,6 +40,7 @@ NATIVE_TEXT: list[tuple[str, str | None, tuple[str, ...]]] = [
     ("In <b>bold</b>, a list [1, 2] and {braces}.", None, ()),
     ('The "name" and the "arguments" are missing: {x}', None, ()),
     ('There is the tool {"name": "f", "parameters": {"type": "object", "properties": {}}}.', None, ()),
+    ('{"name": "f", "parameters": {"type": "object", "properties": {"a": {}}}}', None, ()),
     ('{"name": "Ada", "born": 1815}', None, ()),
     ('Her data: {"name": "Ada", "arguments": 3}', None, ()),
     ('{"tool_calls": []}', None, ()),
