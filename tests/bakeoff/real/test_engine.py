@@ -122,9 +122,9 @@ def test_temperature_nought_and_a_seed_give_the_same_answer_thrice(engine: str, 
 
 
 def test_the_shipped_suite_goes_through_a_real_engine(engine: str, tmp_path: Path) -> None:
-    """Three cases of each category: every answer is read and graded, none is a fault of the harness."""
+    """A case of each category: every answer is read and graded, none is a fault of the harness."""
     suite = bundled_suite("s1")
-    chosen = [case for name in CATEGORIES for case in [c for c in suite.cases if c.category == name][:3]]
+    chosen = [case for name in CATEGORIES for case in [c for c in suite.cases if c.category == name][:1]]
 
     async def all_of_them(lane: Lane) -> list[Put]:
         asked = (
@@ -140,7 +140,7 @@ def test_the_shipped_suite_goes_through_a_real_engine(engine: str, tmp_path: Pat
         return await asyncio.gather(*asked)
 
     answers = use(aim(engine), tmp_path, all_of_them)
-    assert len(answers) == 15
+    assert len(answers) == len(CATEGORIES)
     for case, came in zip(chosen, answers, strict=True):
         assert came.said.status == 200, (case.id, came.said.body)
         assert came.reading.fault is None, (case.id, came.reading.fault)
