@@ -48,7 +48,18 @@ def test_the_five_commands_of_the_document_make_a_board(tmp_path: Path) -> None:
     assert report["summary"]["totals"]["physical_rows"] == 2 * 69 * 3
     assert (tmp_path / "site" / "index.html").is_file()
     assert "first" in (tmp_path / "site" / "bakeoff" / "index.html").read_text()
-    assert json.loads(referee("verify", "--json", cwd=tmp_path))["holds"]
+    held = json.loads(referee("verify", "--json", cwd=tmp_path))
+    assert held["holds"]
+    assert held["reports"] == {"compared": 1, "not_compared": []}
+    page = (tmp_path / "site" / "bakeoff" / "first" / "cases" / "s1-simple-01.html").read_text("utf-8")
+    place = re.search(r"(answers-\S+\.log) at (\d+), (\d+) bytes.*?(sha256:[0-9a-f]{64})", page)
+    assert place is not None
+    said = referee("bakeoff", "answer", *place.groups(), cwd=tmp_path)
+    assert "try 1: status 200" in said
+    assert '"tool_calls"' in said
+    log, offset, length, digest = place.groups()
+    referee("bakeoff", "answer", log, offset, length, digest.replace("a", "b"), cwd=tmp_path, code=1)
+    referee("bakeoff", "answer", f"../answers/{log}", offset, length, digest, cwd=tmp_path, code=1)
 
 
 def test_the_demo_runs_twice_and_asks_nothing_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -245,3 +246,17 @@ def test_a_report_of_very_many_cases_says_what_has_no_page(
     page = Text.of(tmp_path / "board" / "cases" / f"{paged[0]}.html")
     assert re.search(r"\d+ passed or excluded rows are left out", page)
     assert page.count("answers-2026") == 4
+
+
+def test_where_a_section_says_it_comes_from_is_there(report: Path) -> None:
+    named = set()
+    for page in (report / "index.html", report / "cases" / "s1-simple-03.html"):
+        for backed in re.findall(r"Backed by <code>(.*?)</code>", page.read_text("utf-8")):
+            named |= set(re.findall(r"\b[a-z]+(?:\.[a-z_]+)+(?:\.[A-Z]\w+)?", backed))
+    assert len(named) > 12
+    for name in named - {"cases.json"}:
+        room, _, thing = f"referee.{name}".rpartition(".")
+        if thing[0].isupper():
+            assert hasattr(importlib.import_module(room), thing), name
+        else:
+            importlib.import_module(f"referee.{name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # DuckDB and the templates are loaded when a report is made
 
 REPORT_SCHEMA = "referee.bakeoff-report-written/1"
 EXPORT_SCHEMA = "referee.bakeoff-export/1"
+ANSWER_SCHEMA = "referee.bakeoff-answer/1"
 PAIRS_SCHEMA = "referee.bakeoff-pairs/1"
 
 NameArgument = Annotated[str, typer.Argument(help="The protocol's name.")]
@@ -117,12 +119,42 @@ def pairs(
             console.print(plain(block.text), soft_wrap=True)
 
 
+def answer(
+    log: Annotated[str, typer.Argument(help="The answer log, as a case's page names it: answers-….log.")],
+    offset: Annotated[int, typer.Argument(min=0, help="Where the answer begins, in bytes.")],
+    length: Annotated[int, typer.Argument(min=0, help="Its length in bytes.")],
+    digest: Annotated[str, typer.Argument(help="Its SHA-256: sha256:….")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the answer behind a verdict, as it was kept: every try, checked against its digest."""
+    from referee.adapters.store.answers import AnswerReader, unframe  # noqa: PLC0415
+    from referee.core.bakeoff import AnswerRef  # noqa: PLC0415
+
+    with AnswerReader(open_stores(workspace).workspace.answers) as reader:
+        tries = unframe(reader.read(AnswerRef(log=log, offset=offset, length=length, digest=digest)))
+    if as_json:
+        shown = [{**asdict(one), "body": one.body.decode("utf-8", "backslashreplace")} for one in tries]
+        typer.echo(json.dumps({"schema": ANSWER_SCHEMA, "tries": shown}, ensure_ascii=False, indent=2))
+        return
+    console = out()
+    for number, one in enumerate(tries, 1):
+        broke = f", {one.broke}: {one.detail}" if one.broke else ""
+        said = "no status" if one.status is None else f"status {one.status}"
+        console.print(plain(f"try {number}: {said}, {one.latency_ms:.0f} ms{broke}"), soft_wrap=True)
+        for name, value in sorted(one.headers.items()):
+            console.print(plain(f"  {name}: {value}"), soft_wrap=True)
+        console.print(plain(one.body.decode("utf-8", "backslashreplace")), soft_wrap=True)
+
+
 def gather_basis(
     stores: Stores, name: str, named: list[str], *, every: bool, beside: Comparison | None = None
 ) -> Basis:
     """What a report of these shards is made of."""
     from referee.runner.bakeoff.report import gather, shards_of  # noqa: PLC0415 — numpy, scipy and DuckDB
 
+    if Path(name).name != name:
+        raise UsageError(f"{name!r} is no name of a protocol: a path is not taken", todo="give the directory's name")
     log = open_bakeoff(stores)
     paths = shards_of(log, stores.workspace.records, name, named, every=every)
     return gather(log, stores.evidence, name, paths, beside=beside)

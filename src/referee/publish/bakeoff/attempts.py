@@ -157,8 +157,8 @@ def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int
                 (
                     *listed,
                     Para(
-                        "The answer is found in the workspace's answers/ by log, offset and length, redacted before it "
-                        "was written; its SHA-256 stands below it.",
+                        "Answers lie in the workspace's answers/, redacted before they were written, each with its "
+                        "SHA-256: `referee bakeoff answer LOG OFFSET LENGTH DIGEST` prints one.",
                         note=True,
                     ),
                 ),

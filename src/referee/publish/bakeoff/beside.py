@@ -12,8 +12,6 @@ from referee.publish.bakeoff.headline import every_about, target
 from referee.scoring.bakeoff.figures import About, Coverage, Failures, Rate, Transport
 from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Compared, LaneLimited, Standing, Summary
 
-STANDINGS = "scoring.bakeoff.standings"
-
 
 def lanes(summary: Summary) -> Section:
     """Each target's lane and what it leaves uncontrolled (§4, §5)."""
@@ -35,7 +33,9 @@ def lanes(summary: Summary) -> Section:
         if rows
         else (Para("No target has a row in the named shards."),)
     )
-    return Section("lanes", "Lanes and what they leave uncontrolled", blocks, "adapters.lanes (one surface each)")
+    return Section(
+        "lanes", "Lanes and what they leave uncontrolled", blocks, "adapters.lanes.surfaces, scoring.bakeoff.lanes"
+    )
 
 
 def _pins(about: About) -> str:
@@ -70,7 +70,7 @@ def parts(summary: Summary) -> Section:
     if not blocks:
         blocks.append(Para("No target is ranked, so there is nothing to break down."))
     blocks.append(Para("Small n: each figure stands with its interval and its number of cases.", note=True))
-    return Section("categories", "Categories and languages", tuple(blocks), STANDINGS)
+    return Section("categories", "Categories and languages", tuple(blocks), "scoring.bakeoff.assemble")
 
 
 def _parts(about: About, rates: dict[str, Rate], names: Sequence[str]) -> Row:
@@ -104,7 +104,10 @@ def arms(summary: Summary) -> Section:
             heads = ("target", f"{twins.arm_a}>", f"{twins.arm_b}>", "difference>", "p>")
             blocks.append(table(f"{twins.pairs} pairs of cases that differ in one thing", heads, rows))
     return Section(
-        "arms", "Additions: arms beside the headline", tuple(blocks), f"{STANDINGS}, scoring.bakeoff.comparisons"
+        "arms",
+        "Additions: arms beside the headline",
+        tuple(blocks),
+        "scoring.bakeoff.standings, scoring.bakeoff.comparisons",
     )
 
 
@@ -158,7 +161,7 @@ def lane_limited(summary: Summary) -> Section:
         noted = [f"{row.about.target}: {n.sentence}" for row in summary.lane_limited for n in row.caveats]
         if noted:
             blocks = (*blocks, Items("Caveats:", tuple(noted)))
-    return Section("lane-limited", "Lane-limited: not ranked", blocks, STANDINGS)
+    return Section("lane-limited", "Lane-limited: not ranked", blocks, "scoring.bakeoff.lanes")
 
 
 def _limited(row: LaneLimited) -> Row:
@@ -202,7 +205,7 @@ def failures(summary: Summary) -> Section:
                 note=True,
             ),
         ),
-        "scoring.answers (forms and faults), scoring.toolcalls (verdicts), scoring.bakeoff.standings (groups)",
+        "scoring.answers (forms and faults), scoring.toolcalls (verdicts), scoring.bakeoff.grid (groups)",
     )
 
 
@@ -250,7 +253,7 @@ def coverage(summary: Summary) -> Section:
                 "Tokens and money, as the rows recorded them: no verdict", ("target", "in>", "out>", "spent>"), spent
             ),
         ),
-        "runner.bakeoff (identities), adapters.store.aggregate (rows), scoring.bakeoff.standings (coverage)",
+        "runner.bakeoff.plan (identities), adapters.store.aggregate (rows), scoring.bakeoff.lanes (coverage)",
     )
 
 
@@ -298,7 +301,7 @@ def latency(summary: Summary) -> Section:
         blocks.append(Para("No target's lane admits a verdict on latency."))
     if silent:
         blocks.append(Items("No latency is shown for:", tuple(silent)))
-    return Section("latency", "Latency", tuple(blocks), "core.bakeoff.Surface, adapters.store.aggregate (nearest rank)")
+    return Section("latency", "Latency", tuple(blocks), "core.bakeoff.Surface, adapters.store.tallied_targets")
 
 
 def comparisons(summary: Summary) -> Section:

@@ -97,7 +97,7 @@ def markets(found: Sequence[MarketSnapshot]) -> Section:
         ]
         heads = ("target", "at", "source", "what", "evidence")
         blocks = (table("Archived with each block of runs; not comparable across lanes", heads, rows),)
-    return Section("market", "Market snapshots", blocks, "runner.bakeoff (kept in the store of evidence)")
+    return Section("market", "Market snapshots", blocks, "runner.bakeoff.run (kept in the store of evidence)")
 
 
 def cases(suite: Suite, paged: Sequence[str], left_out: int) -> Section:

@@ -85,7 +85,7 @@ def ground(summary: Summary, freezes: tuple[ProtocolFrozen, ...]) -> Section:
             *((Items("Rules registered beside the protocol:", plan.rules),) if plan.rules else ()),
             table("Rows: physical, and usable by arm", ("what", "rows>", "meaning"), rows),
         ),
-        "adapters.store.aggregate (rows), runner.bakeoff.freeze (protocol), scoring.bakeoff.standings (arms)",
+        "adapters.store.aggregate (rows), runner.bakeoff.freeze (protocol), scoring.bakeoff.assemble (arms)",
     )
 
 
@@ -101,7 +101,7 @@ def limitations(summary: Summary) -> Section:
                 * bool(summary.caveats)
             ),
         ),
-        "scoring.bakeoff.standings (tiers, subsets, arms), core.bakeoff.Surface (what a lane leaves uncontrolled)",
+        "scoring.bakeoff.lanes (tiers, subsets, caveats), core.bakeoff.Surface (what a lane leaves uncontrolled)",
     )
 
 
