@@ -126,3 +126,16 @@ def test_a_target_that_cannot_be_used_is_not_written(tmp_path: Path, argv: tuple
     assert said in done.stderr
     assert "1234567890abcdef" not in done.stderr
     assert not (tmp_path / "targets").exists()
+
+
+@pytest.mark.parametrize("command", [("bringup",), ("bakeoff", "freeze"), ("bakeoff", "decide")])
+def test_a_command_waits_for_no_library_that_it_does_not_use(command: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "referee.cli.app", *command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert loaded & {"duckdb", "numpy", "scipy", "aiohttp", "jinja2"} == set()
