@@ -91,7 +91,8 @@ def opened(target: str = "one", **more: Any) -> ShardOpened:
 
 
 def row(first: ShardOpened, case: str = "c0", k: int = 0, **more: Any) -> dict[str, Any]:
-    facts = {"run": first.run, "target": first.target.name, "case_id": case, "k_idx": k}
+    owed = len(first.identities)
+    facts = {"run": first.run, "target": first.target.name, "expected": owed, "case_id": case, "k_idx": k}
     return {**ROW, **facts, **more}
 
 
@@ -272,7 +273,7 @@ def test_a_shard_under_another_name_does_not_hold(tmp_path: Path) -> None:
 def test_rows_that_say_otherwise_than_their_first_line_are_no_rows_of_the_shard(tmp_path: Path) -> None:
     first = opened()
     path = write(tmp_path, first, [row(first), row(first, "c1", protocol_digest="other:sha256:" + "b" * 64)])
-    with pytest.raises(Finding, match="of 2 lines only 1 are rows"):
+    with pytest.raises(Finding, match="line 3: is no row that says of run, target and lists what the first line says"):
         tally([path])
 
 

@@ -106,8 +106,10 @@ def scan_shard(path: Path) -> ScannedShard:
         living = writer_lives(file.fileno())  # asked before reading: a dead writer's file can no longer grow
         whole, prev, seq, longest = 0, genesis(name).encode(), 0, 0
         sha = hashlib.sha256()
-        first = last = b""
-        torn = 0
+        last = b""
+        torn = odd = 0
+        opened: ShardOpened | None = None
+        alike: tuple[bytes, ...] = ()
         for line in file:
             sha.update(line)
             if not line.endswith(b'},"prev":"%b","seq":%d}\n' % (prev, seq)):
@@ -118,17 +120,22 @@ def scan_shard(path: Path) -> ScannedShard:
             digest = _TAG.copy()
             digest.update(memoryview(line)[:-1])
             prev = b"record:sha256:" + digest.hexdigest().encode()
+            for part in alike:
+                if part not in line:
+                    odd = odd or seq
             whole += len(line)
             if not seq:
-                first = line
+                opened = _parse(ShardOpened, line, name, 1)
+                alike = _alike(opened)
             longest = max(longest, len(line))
             seq += 1
             last = line
-    if not seq:
+    if opened is None:
         raise Finding(f"{name}: has no whole line", todo="leave this shard out: its runner ended before its first row")
-    opened = _parse(ShardOpened, first, name, 1)
     closed = _parse(ShardClosed, last, name, seq) if b'"kind":"shard-closed"' in last and seq > 1 else None
     rows = seq - 1 - (closed is not None)
+    if 0 < odd <= rows:
+        raise Finding(f"{name}, line {odd + 1}: is no row that says of run, target and lists what the first line says")
     if closed is not None and closed.rows != rows:
         raise Finding(f"{name}: its last line counts {closed.rows} rows, it has {rows}")
     fact = ShardFact(name=name, sha256=sha.hexdigest(), rows=rows, torn_bytes=torn)
@@ -151,6 +158,29 @@ def bodies(shard: ScannedShard) -> Iterator[tuple[int, dict[str, Any]]]:
             if canonical_bytes(read) != line[:-1] or not isinstance(read["body"], dict):
                 raise Finding(f"{shard.name}, line {number}: is not in canonical form")
             yield number, read["body"]
+
+
+def _alike(opened: ShardOpened) -> tuple[bytes, ...]:
+    """What stands in every row of the shard, as its canonical line spells it: members of neighbouring names at once.
+
+    A quotation mark inside a string is escaped, so none of this can stand in one.
+    """
+    runs: tuple[dict[str, Any], ...] = (
+        {"expected": len(opened.identities)},
+        {"harness_version": opened.harness_version},
+        {"identities_digest": opened.identities_digest},
+        {"kind": "row", "lane": opened.target.lane},
+        {"protocol_digest": opened.protocol_digest},
+        {"run": opened.run, "sovereignty": opened.target.sovereignty},
+        {
+            "subset": opened.subset,
+            "suite_digest": opened.suite_digest,
+            "surface_digest": opened.surface_digest,
+            "target": opened.target.name,
+            "target_digest": opened.target_digest,
+        },
+    )
+    return tuple(canonical_bytes(run)[1:-1] + b"," for run in runs)
 
 
 def _opened(path: Path) -> BinaryIO:
