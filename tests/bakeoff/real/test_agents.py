@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from referee.adapters.lanes.cli.homes import strays
 from referee.adapters.lanes.cli.lane import CliLane
-from referee.adapters.lanes.cli.process import strays
 from referee.cli.wiring import make_lane
 from referee.core.bakeoff import Blame, Target
 from referee.errors import CouldNotVerify

@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from referee.adapters.lanes.cli.process import Ended, end_strays, run
+from referee.adapters.lanes.cli.homes import Homes, furnish
+from referee.adapters.lanes.cli.process import Ended, run
 from referee.adapters.lanes.cli.programs import PROGRAMS, Prepared, Program, Setup
 from referee.adapters.lanes.credential import Credential, read_credential
 from referee.core.bakeoff import Cli, Surface, Target
@@ -27,12 +27,6 @@ _REDIRECTS = re.compile(r"_(?:URL|URI|BASE|ENDPOINT|HOST|PROXY)$|_BASE_", re.IGN
 
 #: Inherited variables that are no secret; the value of any other is redacted like the credential.
 _PLAIN = frozenset({"PATH", "LANG", "LC_ALL", "TZ", "TERM", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"})
-
-#: What programs read as instructions in the directories above the one they work in.
-_INSTRUCTIONS = (
-    *("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".cursorrules", "opencode.json"),
-    *("opencode.jsonc", ".claude", ".codex", ".cursor", ".gemini", ".opencode"),
-)
 
 #: Characters of a program's error output in ``Said.detail``, and of its end that are looked at for them. More is kept
 #: than is looked at, so that the cut never leaves half a credential to be shown.
@@ -71,7 +65,7 @@ class CliLane:
         if target.key_env is not None:
             self._credential = read_credential(target.key_env, environ)
         self._inherited = _inherited(cli, environ)
-        self._root = Path(tempfile.mkdtemp(prefix="cli-", dir=_quiet_place(spool)))
+        self._homes = Homes(spool)
 
     @property
     def surface(self) -> Surface:
@@ -101,7 +95,7 @@ class CliLane:
             CouldNotVerify: it is not there, does not start, or is another version.
         """
         executable = self._found()
-        place = await asyncio.to_thread(self._place, "")
+        place = await asyncio.to_thread(self._homes.place, "")
         try:
             ended = await run(
                 [executable, "--version"],
@@ -141,10 +135,10 @@ class CliLane:
             raise InternalError("an agent CLI has no tool channel: the schemas belong into the message")
         prompt = "\n\n".join(text for _, text in question.messages)
         executable = self._executable or self._program.executable
-        place = await asyncio.to_thread(self._place, prompt)
+        place = await asyncio.to_thread(self._homes.place, prompt)
         try:
             prepared = self._prepared(place / "home")
-            await asyncio.to_thread(_furnish, place / "home", prepared.files)
+            await asyncio.to_thread(furnish, place / "home", prepared.files)
             by_argument = self._program.prompt == "argument"
             ended = await run(
                 [executable, *prepared.arguments, *([prompt] if by_argument else [])],
@@ -170,10 +164,13 @@ class CliLane:
 
     async def close(self) -> None:
         """End what left its group and still lives in one of this lane's homes, and remove the homes."""
-        await end_strays(self._root)
-        await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+        await asyncio.to_thread(self._homes.close)
 
     def _found(self) -> str:
+        if not Path("/proc/self/stat").exists():
+            raise CouldNotVerify(
+                "agent CLIs are measured on Linux only: elsewhere it cannot be seen that a call's processes are dead"
+            )
         if self._executable is None:
             name = self._cli.executable or self._program.executable
             raise CouldNotVerify(
@@ -190,14 +187,6 @@ class CliLane:
 
     def _prepared(self, home: Path) -> Prepared:
         return self._program.prepare(Setup(self._target.model, self._target.base_url, self._key_name(), home))
-
-    def _place(self, prompt: str) -> Path:
-        """A new directory for one call: an empty home, an empty directory to work in, one for what is temporary."""
-        place = Path(tempfile.mkdtemp(prefix="call-", dir=self._root))
-        for name in ("home", "work", "tmp"):
-            (place / name).mkdir()
-        (place / "prompt").write_text(prompt, encoding="utf-8")
-        return place
 
     def _environment(self, place: Path, prepared: Prepared, *, secret: bool = True) -> dict[str, str]:
         """All variables that the program gets: named here, in its row, or by the target; nothing else."""
@@ -279,32 +268,6 @@ def _inherited(cli: Cli, environ: Mapping[str, str]) -> dict[str, str]:
                 todo="give the target a base_url",
             )
     return {name: environ[name] for name in cli.inherit if name in environ}
-
-
-def _quiet_place(spool: Path) -> Path:
-    """A directory above which nothing stands that a program would read as instructions: the spool, or a temporary one.
-
-    Raises:
-        ConfigError: something stands above both.
-    """
-    spool.mkdir(parents=True, exist_ok=True)
-    found: list[Path] = []
-    for place in (spool.resolve(), Path(tempfile.gettempdir()).resolve()):
-        above = [up / name for up in (place, *place.parents) for name in _INSTRUCTIONS if (up / name).exists()]
-        if not above:
-            return place
-        found += above
-    raise ConfigError(
-        f"agent CLIs would read {found[-1]} as instructions in every call",
-        todo="move it away, or set TMPDIR to a directory below none of the kind",
-    )
-
-
-def _furnish(home: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        path = home / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
 
 
 def _digest(path: Path) -> str:

@@ -163,30 +163,6 @@ def _living(group: int, returncode: int | None) -> tuple[int, ...]:
     return () if returncode is not None and group in found else tuple(sorted(found))
 
 
-def strays(below: Path) -> tuple[int, ...]:
-    """The processes whose ``HOME`` lies in the directory ``below``: started by a call, wherever they went since."""
-    mark = f"HOME={below}/".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if any(name.startswith(mark) for name in (entry / "environ").read_bytes().split(b"\0")):
-                    found.append(int(entry.name))
-    return tuple(sorted(found))
-
-
-async def end_strays(below: Path) -> None:
-    """End them and see them gone; what cannot be ended within ``DEATH_SECONDS`` is left to the kernel."""
-    until = perf_counter() + DEATH_SECONDS
-    while found := await asyncio.to_thread(strays, below):
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        if perf_counter() > until:
-            return
-        await asyncio.sleep(_LOOK_SECONDS)
-
-
 class _Tap(asyncio.Protocol):
     """Takes what comes through a pipe: the first ``most`` bytes and then stops, or the last ``most`` for ever."""
 
