@@ -42,7 +42,7 @@ TARGETS = {
     "cli-agent": 'lane = "cli"\nchannel = "agent-cli"\nsovereignty = "us-closed"\n'
     '[cli]\nprogram = "claude"\nversion = "2.1.0"\n',
     "out-of-funds": 'lane = "openai-chat"\nchannel = "router"\nsovereignty = "us-closed"\n'
-    'base_url = "https://router.example/v1"\nkey_env = "ROUTER_API_KEY"\n',
+    'base_url = "https://router.example/v1"\nkey_env = "ROUTER_API_KEY"\nmetered = true\ncredit = "openrouter"\n',
 }
 
 

@@ -192,7 +192,8 @@ def test_an_answer_slower_than_the_deadline_is_infrastructure(tmp_path: Path) ->
 
 
 def test_the_market_is_archived_with_every_block_of_runs(tmp_path: Path) -> None:
-    more = {"channel": "router", "market": "openrouter"}
+    more = {"channel": "router", "market": "openrouter", "metered": True, "credit": "openrouter"}
+    more["price"] = {"input": 0.01, "output": 0.01}
     with serving(calls=right) as server:
         space = RunWorkspace(tmp_path, server.url, cases=2, repeats=1, one=more, two={})
         report = space.run()

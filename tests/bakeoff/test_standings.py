@@ -382,6 +382,24 @@ def test_what_keeps_a_target_from_the_board(told: dict[str, Any], code: str) -> 
     assert code in why_limited(summary_of([rows], told={"t": told}), "t")
 
 
+def test_a_target_that_the_breaker_stopped_is_not_ranked_by_going_on() -> None:
+    rows = Rows("t").fill(FIVE, [1, 1, 1])
+    summary = summary_of([rows], told={"t": {"ended": ("breaker", "complete"), "runs": ("r1", "r2")}})
+    assert why_limited(summary, "t") == {"breaker"}
+    [limited] = summary.lane_limited
+    assert "stopped-before" in {note.code for note in limited.caveats}
+
+
+@pytest.mark.parametrize("ended", ["account", "config"])
+def test_a_target_whose_account_or_credential_was_set_right_ranks_and_says_so(ended: str) -> None:
+    rows = Rows("t").fill(FIVE, [1, 1, 1])
+    row = row_of(summary_of([rows], told={"t": {"ended": (ended, "complete"), "runs": ("r1", "r2")}}), "t")
+    assert row.place == 1
+    assert [note.sentence for note in row.caveats if note.code == "stopped-before"] == [
+        f"an earlier run of it was stopped ({ended}); what was missing was run later"
+    ]
+
+
 @pytest.mark.parametrize(
     "stopped", ["interrupted: Ctrl-C", "budget: 3.00 left", "its runner was killed before the end"]
 )

@@ -194,7 +194,11 @@ def test_a_metered_target_knows_its_money(lines: str, part: str) -> None:
 
 
 def test_a_metered_api_cannot_be_free() -> None:
-    assert "is metered" in _read(_PLAIN.replace("own-infrastructure", "metered-api")).message
+    for channel in ("metered-api", "router"):
+        assert "is metered" in _read(_PLAIN.replace("own-infrastructure", channel)).message
+    for credit in ("inf", "nan", "-1.0"):
+        text = 'metered = true\ncredit = "ledger"\nprice_model = "m"\n'
+        assert "credit_usd: Input should be" in _read(_PLAIN + text + f"credit_usd = {credit}\n").message
     keyless = _PLAIN.replace('key_env = "OWN_GATEWAY_KEY"\n', "") + 'metered = true\ncredit = "openrouter"\n'
     assert "with a key_env" in _read(keyless).message
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -51,9 +51,9 @@ class Surface(Fact):
 class Price(Fact):
     """An explicit price, US dollars for a million tokens."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class Cli(Fact):
@@ -90,7 +90,7 @@ class Target(Fact):
     price: Price | None = None
     price_model: str | None = None
     credit: Literal["openrouter", "ledger"] | None = None
-    credit_usd: float | None = None
+    credit_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     market: Literal["openrouter"] | None = None
     concurrency: int | None = Field(default=None, ge=1, le=1024)
     per_minute: float | None = Field(default=None, gt=0)
@@ -103,6 +103,9 @@ class Target(Fact):
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
+
+#: Repeats of a case; at most so many that the set of those that passed fits into one number of DuckDB (127 bits).
+Repeats = Annotated[int, Field(ge=1, le=100)]
 
 
 class Sampling(Fact):
@@ -147,7 +150,7 @@ class Subset(Fact):
     name: Identifier
     why: str
     cases: tuple[Identifier, ...] = Field(min_length=1)
-    repeats: int = Field(ge=1)
+    repeats: Repeats
 
 
 class Comparison(Fact):
@@ -174,8 +177,8 @@ class Protocol(Fact):
     title: str
     question: str
     suite: Identifier
-    repeats: int = Field(default=3, ge=1)
-    arm_repeats: dict[Identifier, int] = Field(default_factory=dict)
+    repeats: Repeats = 3
+    arm_repeats: dict[Identifier, Repeats] = Field(default_factory=dict)
     targets: tuple[Planned, ...] = Field(min_length=1)
     sampling: Sampling = Sampling()
     retry: Retry = Retry()
@@ -283,7 +286,7 @@ class Row(Fact):
     provenance: str
     input_tokens: int | None
     output_tokens: int | None
-    spent_usd: float | None
+    spent_usd: float | None = Field(ge=0, allow_inf_nan=False)
     harness_version: str
     answer: AnswerRef | None
 

@@ -172,11 +172,9 @@ def _check_names(protocol: Protocol, suite: Suite, subsets: dict[str, Subset]) -
                 f"{PROTOCOL} plans {planned.target} on the subset {planned.subset}, which is not registered",
                 todo=f"register it in {SUBSETS}",
             )
-    for arm, repeats in protocol.arm_repeats.items():
+    for arm in protocol.arm_repeats:
         if arm not in suite.arm_of:
             raise ConfigError(f"{PROTOCOL} sets repeats of the arm {arm}, which {CASES} does not have")
-        if repeats < 1:
-            raise ConfigError(f"{PROTOCOL}: the arm {arm} has {repeats} repeats, at least 1 is needed")
     for comparison in protocol.comparisons:
         for name in (comparison.a, comparison.b):
             if name not in targets:

@@ -47,6 +47,9 @@ RESERVED = frozenset(
 )
 _RESERVED_OPTIONS = frozenset({"temperature", "seed", "num_predict", "num_ctx", "stop"})
 
+#: Channels with a budget gate (bake-off §4): nobody has to remember to ask for it.
+_METERED = {"metered-api", "router"}
+
 _HTTP = {"openai-chat", "openai-responses", "anthropic-messages", "ollama"}
 
 
@@ -220,8 +223,11 @@ def _about_extra_body(target: Target) -> Iterator[tuple[str, str]]:
 
 
 def _about_money(target: Target) -> Iterator[tuple[str, str]]:
-    if target.channel == "metered-api" and not target.metered:
-        yield "a target of the channel metered-api is metered", "say metered = true, so that the budget gate holds"
+    if target.channel in _METERED and not target.metered:
+        yield (
+            f"a target of the channel {target.channel} is metered",
+            "say metered = true, so that the budget gate holds; what costs nothing is of the channel hosted-free-tier",
+        )
     if target.metered and target.credit is None:
         yield "a metered target needs a way to know what is left to spend", 'say credit = "openrouter" or "ledger"'
     if target.credit == "ledger" and target.credit_usd is None:

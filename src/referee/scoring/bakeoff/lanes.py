@@ -19,9 +19,11 @@ GATE = 200
 #: What a suite's provenance must say, both with ``yes``, for its rows to be a gate: cases that nobody could have seen.
 GATE_NEEDS = ("private", "rotated")
 
+#: The end that limits a target for good (§11): what follows it is not ranked either.
+BREAKER = "breaker"
 #: Ends of a run that stop a target as lane-limited, in words.
 STOPS = {
-    "breaker": "the circuit breaker stopped it after consecutive infrastructure errors",
+    BREAKER: "the circuit breaker stopped it after consecutive infrastructure errors",
     "account": "it was stopped at once: the account, its credit or its quota refused",
     "config": "it was stopped at once: the endpoint refused the request or the credential",
 }
@@ -170,6 +172,9 @@ def _errors(tally: TargetTally, protocol: Protocol) -> list[Note]:
     ended, _, detail = (tally.stopped or "").partition(":")
     if ended in STOPS:
         notes.append(Note(ended, STOPS[ended] + (f" ({detail.strip()})" if detail.strip() else "")))
+    elif BREAKER in tally.ended:
+        # It does not become rankable by going on: its rows would be those that came through, and a few of the others.
+        notes.append(Note(BREAKER, STOPS[BREAKER] + ", in a run that was gone on with later"))
     return notes
 
 
@@ -210,6 +215,7 @@ def _provenance(tally: TargetTally) -> list[Note]:
 
 def caveats(tally: TargetTally) -> tuple[Note, ...]:
     """What may not be left out when the target's row is quoted."""
+    stops = sorted({ended for ended in tally.ended if ended in STOPS} - {(tally.stopped or "").partition(":")[0]})
     said: list[tuple[bool, str, str]] = [
         (
             tally.subset is not None,
@@ -235,6 +241,11 @@ def caveats(tally: TargetTally) -> tuple[Note, ...]:
             len(tally.runs) > 1,
             "several-runs",
             f"its rows come from {len(tally.runs)} runs; of each slot the oldest row counts",
+        ),
+        (
+            bool(stops),
+            "stopped-before",
+            f"an earlier run of it was stopped ({', '.join(stops)}); what was missing was run later",
         ),
         (
             len(tally.harness_versions) > 1,
