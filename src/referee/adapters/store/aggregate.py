@@ -162,7 +162,6 @@ def _connected() -> Iterator[duckdb.DuckDBPyConnection]:
                 "threads": min(4, os.cpu_count() or 1),
                 "preserve_insertion_order": False,
                 "autoinstall_known_extensions": False,
-                "TimeZone": "UTC",
             }
         )
         try:

@@ -1,8 +1,9 @@
 """The evidence log of one runner: what every model said, raw and redacted, found by offset, length and digest.
 
 One file a runner, not one an answer: ``answers/answers-<token>.log``, created exclusively and only ever appended to.
-An entry holds the tries of one attempt in order, the graded one last; each try is one line of JSON (what is known of it
-beside its body, and the body's length), the body's bytes, and a newline.
+An entry begins with one line of JSON that says which attempt it belongs to, so that a row cannot point at another's
+answer, and how long the rest is. Then come the tries of the attempt in order, the graded one last; each try is one line
+of JSON (what is known of it beside its body, and the body's length), the body's bytes, and a newline.
 """
 
 from __future__ import annotations
@@ -10,19 +11,32 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from referee.adapters.store.exclusive import create_exclusively, write_whole
+from referee.adapters.store.exclusive import create_exclusively, write_whole, writer_lives
 from referee.core.bakeoff import AnswerRef
 from referee.core.canonical import digest_of_bytes
 from referee.errors import Finding
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_LONGEST_HEAD = 1 << 16
 _NAME = re.compile(r"answers-[A-Za-z0-9-]{1,80}\.log")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The attempt that an entry belongs to, and what it cost (US dollars; None where the lane is not metered)."""
+
+    run: str
+    target: str
+    case_id: str
+    k_idx: int
+    started_at: str
+    spent_usd: float | None
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class KeptAnswer:
     latency_ms: float
 
 
-def frame(tries: Sequence[KeptAnswer]) -> bytes:
+def frame(asked: Asked, tries: Sequence[KeptAnswer]) -> bytes:
     """The entry of one attempt."""
     parts: list[bytes] = []
     for kept in tries:
@@ -52,17 +66,21 @@ def frame(tries: Sequence[KeptAnswer]) -> bytes:
             "streamed": kept.streamed,
         }
         parts += [_ENCODER.encode(head).encode(), b"\n", kept.body, b"\n"]
-    return b"".join(parts)
+    length = sum(len(part) for part in parts)
+    first = _ENCODER.encode({**asdict(asked), "length": length})
+    return b"".join((first.encode(), b"\n", *parts))
 
 
-def unframe(entry: bytes) -> list[KeptAnswer]:
-    """The tries of one entry.
+def unframe(entry: bytes) -> tuple[Asked, list[KeptAnswer]]:
+    """The attempt that an entry belongs to, and its tries.
 
     Raises:
         Finding: it has not the form of an entry.
     """
+    asked, at, whole = _first(entry)
+    if len(entry) != whole:
+        raise Finding("an answer is cut off")
     tries: list[KeptAnswer] = []
-    at = 0
     try:
         while at < len(entry):
             end = entry.index(b"\n", at)
@@ -77,7 +95,18 @@ def unframe(entry: bytes) -> list[KeptAnswer]:
         raise Finding(f"an answer has no readable head: {type(exc).__name__}") from exc
     if not tries:
         raise Finding("an entry holds no answer")
-    return tries
+    return asked, tries
+
+
+def _first(data: bytes) -> tuple[Asked, int, int]:
+    """Whose entry begins here, where its tries begin, and how long it is as a whole. Raises ``Finding``."""
+    try:
+        begins = data.index(b"\n") + 1
+        head: dict[str, Any] = json.loads(data[:begins])
+        length = head.pop("length")
+        return Asked(**head), begins, begins + int(length)
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise Finding(f"an entry does not say whose answer it is: {type(exc).__name__}") from exc
 
 
 class AnswerLog:
@@ -136,6 +165,47 @@ class AnswerReader:
         if digest_of_bytes(entry) != ref.digest:
             raise Finding(f"the answer at byte {ref.offset} of {ref.log} is not the one that its row names")
         return entry
+
+    def logs(self) -> list[str]:
+        """The names of all evidence logs, in order."""
+        return sorted(path.name for path in self._root.glob("answers-*.log") if _NAME.fullmatch(path.name))
+
+    def growing(self, log: str) -> bool:
+        """Whether the log's writer lives. Raises ``Finding``."""
+        return writer_lives(self._descriptor(log))
+
+    def unnamed(self, log: str, named: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int, Asked | None]]:
+        """What of a log no row names: offset, length, and whose answer it is, None where it cannot be told.
+
+        Args:
+            log: the log's name.
+            named: offset and length of every entry that a row names, in order of offset.
+
+        Raises:
+            Finding: two rows name the same bytes, or bytes that the log does not have.
+        """
+        size = os.fstat(self._descriptor(log)).st_size
+        at = 0
+        for offset, length in named:
+            if offset < at or offset + length > size:
+                raise Finding(f"the answer at byte {offset} of {log} is named by more than one row")
+            yield from self._between(log, at, offset)
+            at = offset + length
+        yield from self._between(log, at, size)
+
+    def _between(self, log: str, begin: int, end: int) -> Iterator[tuple[int, int, Asked | None]]:
+        while begin < end:
+            head = os.pread(self._descriptor(log), min(end - begin, _LONGEST_HEAD), begin)
+            try:
+                asked, _, whole = _first(head)
+            except Finding:
+                yield begin, end - begin, None
+                return
+            if whole > end - begin:
+                yield begin, end - begin, None
+                return
+            yield begin, whole, asked
+            begin += whole
 
     def _descriptor(self, name: str) -> int:
         if self._open is not None and self._open[0] == name:

@@ -30,7 +30,8 @@ _Line = TypeVar("_Line", bound=Fact)
 class ScannedShard:
     """One shard whose chain holds: what it says of itself, and how far its whole lines reach.
 
-    ``closed`` is None where the writer was killed or still lives; ``whole`` counts the bytes of the whole lines.
+    ``closed`` is None where the writer was killed or still lives; ``whole`` counts the bytes of the whole lines, and
+    ``head`` is the digest of the last of them.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class ScannedShard:
     whole: int
     alive: bool
     longest: int
+    head: str
 
     @property
     def name(self) -> str:
@@ -139,7 +141,7 @@ def scan_shard(path: Path) -> ScannedShard:
     if closed is not None and closed.rows != rows:
         raise Finding(f"{name}: its last line counts {closed.rows} rows, it has {rows}")
     fact = ShardFact(name=name, sha256=sha.hexdigest(), rows=rows, torn_bytes=torn)
-    return ScannedShard(path, fact, opened, closed, whole, living, longest)
+    return ScannedShard(path, fact, opened, closed, whole, living, longest, prev.decode())
 
 
 def bodies(shard: ScannedShard) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -73,6 +73,11 @@ class Commits:
         self._thread.start()
 
     @property
+    def answers(self) -> str:
+        """The name of this run's evidence log."""
+        return self._log.name
+
+    @property
     def backlog(self) -> int:
         """Rows that are not durable yet."""
         return len(self._waiting) + self._writing

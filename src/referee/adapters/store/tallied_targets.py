@@ -69,7 +69,9 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
         served[name].append((model, provenance))
     expected = _ask(con, by_name)
     missing = _slots(con, _MISSING)
-    unexpected = _slots(con, _UNEXPECTED)
+    # Where each target has as many usable slots as it owes, less those missing, none of them is another's.
+    even = all(totals.get(name, (0,))[0] == expected[name] - len(missing[name]) for name in by_name)
+    unexpected = defaultdict(list) if even else _slots(con, _UNEXPECTED)
     late = dict(con.execute(_LATE).fetchall())
     found = []
     for name in sorted(by_name):
