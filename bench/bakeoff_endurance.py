@@ -77,7 +77,8 @@ def main() -> None:
     try:
         with loopback(1.0) as url:
             make_workspace(room / "w", url, cases=given.cases, repeats=1, concurrency=64)
-            seen, kills, longest = 0, 0, []
+            seen = kills = 0
+            longest: list[float] = []
             begun = time.monotonic()
             status = -1
             while status != 0:

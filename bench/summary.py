@@ -6,8 +6,8 @@ resumed run twice, is printed too and not judged. Ours counts everything that a 
 coverage against the lists of identities, provenance, transport, tokens, latency, outcomes and reasons of each case. All
 are taken in turns, in processes of their own; a ratio is the median of the ratios within each round. The goal is 2
 times the bare aggregation for the counting itself. The check of the chains (SHA-256 of every line, in plain Python) is
-timed **beside** it: it is no aggregation, and a bare DuckDB has none. Peak memory of each is printed, DuckDB's own limit
-is 1 GB.
+timed **beside** it: it is no aggregation, and a bare DuckDB has none. Peak memory of each is printed; DuckDB's own
+limit is 1 GB.
 """
 
 from __future__ import annotations
