@@ -159,6 +159,7 @@ def test_a_torn_last_line_is_kept_aside_and_reported(tmp_path: Path) -> None:
     with serving(calls=right) as server:
         space = RunWorkspace(tmp_path, server.url, cases=6, repeats=1)
         space.run()
+        space.unseal()
         shard = space.shards()[0]
         whole = shard.read_bytes()
         lines = whole.splitlines(keepends=True)
@@ -169,4 +170,6 @@ def test_a_torn_last_line_is_kept_aside_and_reported(tmp_path: Path) -> None:
             assert (facts[0].rows, facts[0].torn_bytes) == (5, cut)
             assert (targets[0].usable, len(targets[0].missing)) == (5, 1)
             assert shard.read_bytes() == torn
-            assert f"{cut} bytes after line 6 are a torn line and no row" in space.verify().torn[0]
+            verified = space.verify()
+            assert f"{cut} bytes after line 6 are a torn line and no row" in verified.torn[0]
+            assert "no row names 1 of its answers: one, case-00000" in verified.loose[0]

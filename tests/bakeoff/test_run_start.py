@@ -133,6 +133,7 @@ def test_a_shard_that_was_changed_is_refused_and_a_torn_one_is_not(tmp_path: Pat
         shard = space.shards()[0]
         whole = shard.read_bytes()
         lines = whole.splitlines(keepends=True)
+        space.unseal()
         shard.write_bytes(b"".join(lines[:3]) + lines[3][:50])
         assert space.run().targets[0].missing == 2
         assert set(space.slots().values()) == {1}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from referee.adapters.store.aggregate import count, tally
-from referee.adapters.store.answers import AnswerLog, AnswerReader, KeptAnswer, frame, unframe
+from referee.adapters.store.answers import AnswerLog, AnswerReader, Asked, KeptAnswer, frame, unframe
 from referee.adapters.store.shard_files import bodies, scan_shard, select_shards
 from referee.adapters.store.shards import Commits
 from referee.core.bakeoff import AnswerRef, ShardClosed, ShardOpened, Surface, Target
@@ -353,6 +353,9 @@ def test_a_name_with_a_quote_is_no_way_into_the_query(tmp_path: Path) -> None:
     assert target.usable == 1
 
 
+ASKED = Asked("b-1", "one", "c0", 1, "2026-11-30T10:00:01.000000+00:00", None)
+
+
 def kept(body: bytes = b"said", **more: Any) -> KeptAnswer:
     said = {"status": 200, "headers": {"x": "y"}, "broke": None, "detail": "", "streamed": False, "latency_ms": 1.5}
     return KeptAnswer(body=body, **{**said, **more})
@@ -360,14 +363,14 @@ def kept(body: bytes = b"said", **more: Any) -> KeptAnswer:
 
 def test_an_entry_of_the_evidence_log_is_found_by_offset_length_and_digest(tmp_path: Path) -> None:
     log = AnswerLog(tmp_path)
-    entries = [frame([kept(b"\n\x00\xff{}")]), frame([kept(b"", broke="timeout"), kept(b"x" * 70_000)])]
+    entries = [frame(ASKED, [kept(b"\n\x00\xff{}")]), frame(ASKED, [kept(b"", broke="timeout"), kept(b"x" * 70_000)])]
     refs = [AnswerRef.model_validate(log.add(entry)) for entry in entries]
     log.sync()
     log.close()
     assert (tmp_path / log.name).read_bytes() == b"".join(entries)
     with AnswerReader(tmp_path) as reader:
         assert [reader.read(ref) for ref in refs] == entries
-        assert unframe(entries[1]) == [kept(b"", broke="timeout"), kept(b"x" * 70_000)]
+        assert unframe(entries[1]) == (ASKED, [kept(b"", broke="timeout"), kept(b"x" * 70_000)])
         with pytest.raises(Finding, match="is not the one that its row names"):
             reader.read(refs[1].model_copy(update={"offset": 1}))
         for name in ("../answers-x.log", "answers-gone.log"):
@@ -384,8 +387,8 @@ def test_an_entry_without_its_form_is_refused(entry: bytes) -> None:
 
 
 def test_an_entry_that_is_cut_anywhere_is_refused() -> None:
-    whole = frame([kept(b'{"a": 1}')])
+    whole = frame(ASKED, [kept(b'{"a": 1}')])
     for cut in range(1, len(whole)):
         with pytest.raises(Finding):
             unframe(whole[:cut])
-    assert json.loads(unframe(whole)[0].body) == {"a": 1}
+    assert json.loads(unframe(whole)[1][0].body) == {"a": 1}

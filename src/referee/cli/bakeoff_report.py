@@ -132,12 +132,15 @@ def answer(
     from referee.core.bakeoff import AnswerRef  # noqa: PLC0415
 
     with AnswerReader(open_stores(workspace).workspace.answers) as reader:
-        tries = unframe(reader.read(AnswerRef(log=log, offset=offset, length=length, digest=digest)))
+        asked, tries = unframe(reader.read(AnswerRef(log=log, offset=offset, length=length, digest=digest)))
     if as_json:
         shown = [{**asdict(one), "body": one.body.decode("utf-8", "backslashreplace")} for one in tries]
-        typer.echo(json.dumps({"schema": ANSWER_SCHEMA, "tries": shown}, ensure_ascii=False, indent=2))
+        document = {"schema": ANSWER_SCHEMA, "asked": asdict(asked), "tries": shown}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
     console = out()
+    whose = f"{asked.target}, case {asked.case_id}, k = {asked.k_idx}, begun {asked.started_at}, run {asked.run}"
+    console.print(plain(whose), soft_wrap=True)
     for number, one in enumerate(tries, 1):
         broke = f", {one.broke}: {one.detail}" if one.broke else ""
         said = "no status" if one.status is None else f"status {one.status}"

@@ -84,7 +84,7 @@ def _tell(console: Console, done: Verified, site: SiteVerified, reports: Reports
             f"  note: {words.visible(site.not_compared)}, so it was not compared: `referee site build` writes it anew"
         )
         console.print(said, markup=False)
-    for sentence in done.torn:
+    for sentence in (*done.torn, *done.loose):
         console.print(f"  note: {words.visible(sentence)}", markup=False)
     for stray in strays:
         console.print(f"  note: evidence/{words.visible(stray)} is no evidence: no record can name it", markup=False)

@@ -247,7 +247,44 @@ class MarketSnapshot(Fact):
     detail: str
 
 
+class ShardHead(Fact):
+    """How far a shard reached: its base name, its rows, and the digest of its last whole line."""
+
+    shard: str
+    rows: int
+    head: str
+
+
+class ShardAnnounced(Fact):
+    """Appended when a run has opened a shard, before its first row: a shard that is gone is missed (bake-off §11).
+
+    ``answers`` is the run's evidence log. ``after`` are the earlier shards of this target under this frozen protocol,
+    as far as they reached: what they hold was not run again, and what was taken out of them since is missed as well.
+    """
+
+    kind: Literal["shard-announced"] = "shard-announced"
+    run: str
+    protocol: str
+    protocol_digest: str
+    target: str
+    at: str
+    shard: str
+    answers: str
+    after: tuple[ShardHead, ...]
+
+
+class ShardSealed(Fact):
+    """Appended when a shard was closed: lines that are cut off later are missed."""
+
+    kind: Literal["shard-sealed"] = "shard-sealed"
+    run: str
+    protocol: str
+    target: str
+    at: str
+    end: ShardHead
+
+
 Record = AttemptPlanned | AttemptEnded | AttemptFound | Correction
 
 #: What stands in ``bakeoff-<token>.jsonl``; the rows themselves stand in shards (``core.bakeoff.Row``).
-BakeoffRecord = ProtocolFrozen | DecisionLogged | GoldReviewed | MarketSnapshot
+BakeoffRecord = ProtocolFrozen | DecisionLogged | GoldReviewed | MarketSnapshot | ShardAnnounced | ShardSealed

@@ -77,7 +77,10 @@ class ReadableEvidence(Evidence, Protocol):
 
 @dataclass
 class Verified:
-    """What was found to hold, in counts; ``unjudged`` runs have not ended, ``unnamed`` blobs belong to no record."""
+    """What was found to hold, in counts; ``unjudged`` runs have not ended, ``unnamed`` blobs belong to no record.
+
+    ``torn`` lines and ``loose`` answers, which no row names, are told and no fault.
+    """
 
     record_files: int = 0
     records: int = 0
@@ -93,6 +96,7 @@ class Verified:
     rows: int = 0
     answer_bytes: int = 0
     torn: list[str] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)
 
 
 def verify(
@@ -129,6 +133,7 @@ def verify(
     if bakeoff is not None:
         done.shards, done.rows, done.answer_bytes = bakeoff.shards, bakeoff.rows, bakeoff.answer_bytes
         done.torn += bakeoff.torn
+        done.loose = bakeoff.loose
         named = frozenset(bakeoff.named)
     if not every and not done.record_files and not done.shards:
         raise NothingMatched("there is nothing to verify: the workspace has no records")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from referee.adapters.store.answers import KeptAnswer, frame
+from referee.adapters.store.answers import KeptAnswer
 from referee.core.answers import Reading
 from referee.core.bakeoff import Blame, Fault, Retry, Surface
 from referee.core.cases import Case, Suite
@@ -53,13 +53,12 @@ class Way:
 
 @dataclass
 class Outcome:
-    """What came of an attempt: the members of its row that are its own, and its entry for the evidence log.
+    """What came of an attempt: the members of its row that are its own, and its tries for the evidence log.
 
     ``row`` is None where there is none: the attempt was given up, or ``blocked`` by the budget gate before it began.
     """
 
     row: dict[str, Any] | None = None
-    entry: bytes = b""
     blame: Blame | None = None
     blocked: str | None = None
     spent: float | None = None
@@ -159,5 +158,4 @@ def _settled(way: Way, question: Question, k: int, done: Outcome, reading: Readi
         "spent_usd": done.spent,
         **found,
     }
-    done.entry = frame(done.tries)
     return done

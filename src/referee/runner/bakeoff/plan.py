@@ -12,6 +12,7 @@ from referee.adapters.store.shard_files import ScannedShard, alive, every_shard,
 from referee.core.bakeoff import Planned, Protocol, Subset, Surface, Target
 from referee.core.canonical import digest_of, digest_of_bytes
 from referee.core.cases import Suite
+from referee.core.records import ShardHead
 from referee.errors import CouldNotVerify, NothingMatched, UsageError
 
 #: One attempt that is owed: the case and the repeat, which counts from 0.
@@ -23,13 +24,15 @@ class TargetPlan:
     """One target of a run.
 
     ``owed`` is everything that it owes under the protocol, in the suite's order; ``missing`` what has no row yet, all
-    cases once before any case twice, so that a run that is stopped leaves no part of the suite out.
+    cases once before any case twice, so that a run that is stopped leaves no part of the suite out. ``after`` are the
+    earlier shards whose rows fill the rest.
     """
 
     target: Target
     subset: str | None
     owed: tuple[Slot, ...]
     missing: tuple[Slot, ...]
+    after: tuple[ShardHead, ...] = ()
 
 
 def identities(protocol: Protocol, suite: Suite, subset: Subset | None) -> tuple[Slot, ...]:
@@ -104,9 +107,11 @@ def plan_target(
                 f"another run of {target.name} under this protocol is under way: it writes {path.name}",
                 todo="wait for its end, or stop it; then run again: only what is missing is run",
             )
-    there = filled_slots([scan_shard(path) for path in own])
+    scanned = [scan_shard(path) for path in own]
+    there = filled_slots(scanned)
     missing = tuple(sorted((slot for slot in owed if slot not in there), key=lambda slot: slot[1]))
-    return TargetPlan(target, planned.subset, owed, missing)
+    after = tuple(ShardHead(shard=one.name, rows=one.fact.rows, head=one.head) for one in scanned)
+    return TargetPlan(target, planned.subset, owed, missing, after)
 
 
 def filled_slots(shards: Sequence[ScannedShard]) -> set[Slot]:

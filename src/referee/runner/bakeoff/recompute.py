@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol
-from referee.adapters.store.answers import AnswerReader, KeptAnswer, unframe
+from referee.adapters.store.answers import AnswerReader, Asked, KeptAnswer, unframe
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shard_files import ScannedShard, bodies, every_shard, first_line, scan_shard
@@ -19,8 +19,17 @@ from referee.core.bakeoff import Row, ShardOpened
 from referee.core.cases import Case
 from referee.core.records import EvidenceRef, MarketSnapshot, ProtocolFrozen
 from referee.errors import Finding, RefereeError
+from referee.runner.bakeoff.announced import SeenShard, check_announced
 from referee.runner.bakeoff.freeze import frozen_protocol
-from referee.runner.bakeoff.plan import identities, identities_digest, suite_digest, surface_digest, target_digest
+from referee.runner.bakeoff.named_answers import NamedAnswers
+from referee.runner.bakeoff.plan import (
+    identities,
+    identities_digest,
+    source_of,
+    suite_digest,
+    surface_digest,
+    target_digest,
+)
 from referee.runner.bakeoff.verdict import SUSPECT, read_kept, verdict
 
 _FAILED_500 = 500
@@ -33,12 +42,17 @@ _OF_THE_SHARD = (
 
 @dataclass
 class Recomputed:
-    """What was found to hold. ``named``: the blobs of evidence that bake-offs name, each read and whole."""
+    """What was found to hold.
+
+    ``torn``: torn last lines. ``loose``: kept answers that no row names. ``named``: the blobs of evidence that
+    bake-offs name, each read and whole.
+    """
 
     shards: int = 0
     rows: int = 0
     answer_bytes: int = 0
     torn: list[str] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
 
 
@@ -51,8 +65,11 @@ def recompute(records: Path, answers: Path, evidence: LocalEvidence) -> Recomput
     done = Recomputed()
     if not records.is_dir():
         return done
-    frozen = _freezes(RecordFiles(records, kind="bakeoff"), evidence, done)
+    log = RecordFiles(records, kind="bakeoff")
+    frozen = _freezes(log, evidence, done)
     loaded: dict[str, _Plan] = {}
+    seen: dict[str, SeenShard] = {}
+    named = NamedAnswers()
     with AnswerReader(answers) as reader:
         for path in every_shard(records):
             if first_line(path) is None:
@@ -63,16 +80,16 @@ def recompute(records: Path, answers: Path, evidence: LocalEvidence) -> Recomput
             if digest not in loaded:
                 loaded[digest] = _Plan(_loaded(shard, frozen, evidence))
             _named(_checked(shard), evidence, done)
-            _opening(shard, loaded[digest])
-            for number, body in bodies(shard):
-                if body.get("kind") == "row":
-                    _row(f"{shard.name}, line {number}", body, shard.opened, loaded[digest], reader, done)
+            _rows(shard, loaded[digest], reader, named, done)
+            seen[shard.name] = SeenShard.of(shard)
             done.shards += 1
             if shard.fact.torn_bytes and not shard.alive:
                 after = shard.fact.rows + 1
                 done.torn.append(
                     f"{shard.name}: {shard.fact.torn_bytes} bytes after line {after} are a torn line and no row"
                 )
+        logs = check_announced(records, log.read_bakeoff(), seen)
+        done.loose = named.loose(reader, logs, seen)
     return done
 
 
@@ -134,54 +151,98 @@ def _opening(shard: ScannedShard, plan: _Plan) -> None:
             raise Finding(f"{shard.name}: its {what} is not what the frozen protocol gives")
 
 
-def _row(
-    where: str, body: dict[str, Any], opened: ShardOpened, plan: _Plan, reader: AnswerReader, done: Recomputed
-) -> None:
+def _rows(shard: ScannedShard, plan: _Plan, reader: AnswerReader, named: NamedAnswers, done: Recomputed) -> None:
+    """Every row of a shard: owed, once, with an answer of its own that gives what the row says."""
+    _opening(shard, plan)
+    opened = shard.opened
+    provenance = _provenance(opened)
+    left = set(opened.identities)
+    for number, body in bodies(shard):
+        if body.get("kind") != "row":
+            continue
+        where = f"{shard.name}, line {number}"
+        row = _parsed(where, body)
+        slot = (row.case_id, row.k_idx)
+        if slot not in left:
+            what = "has a second row" if slot in opened.identities else "is not owed"
+            raise Finding(f"{where}: case {row.case_id}, k = {row.k_idx} {what}")
+        left.remove(slot)
+        if row.answer is None:
+            raise Finding(f"{where}: names no answer")
+        try:
+            named.add(shard.name, row.answer)
+            entry = reader.read(row.answer)
+            asked, tries = unframe(entry)
+            _own(row, asked)
+        except Finding as exc:
+            raise Finding(f"{where}: {exc.message}") from exc
+        gives = {**_facts(opened, plan, asked, tries), **_verdict(row, opened, plan, tries), "provenance": provenance}
+        for name, value in gives.items():
+            if body[name] != value:
+                raise Finding(f"{where}: {_differs(name, body[name], value)}")
+        done.rows += 1
+        done.answer_bytes += len(entry)
+
+
+def _parsed(where: str, body: dict[str, Any]) -> Row:
     try:
-        row = Row.model_validate(body)
+        return Row.model_validate(body)
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise Finding(f"{where}: is no row: {place}: {first['msg']}") from exc
-    suite = plan.loaded.suite
-    case = suite.by_id.get(row.case_id)
-    if case is None:
-        raise Finding(f"{where}: the suite has no case {row.case_id}")
-    if row.answer is None:
-        raise Finding(f"{where}: names no answer")
-    try:
-        entry = reader.read(row.answer)
-        tries = unframe(entry)
-    except Finding as exc:
-        raise Finding(f"{where}: {exc.message}") from exc
-    done.rows += 1
-    done.answer_bytes += len(entry)
-    facts = _facts(row, opened, case, tries)
-    found = verdict(
-        case, suite.tools(case), read_kept(tries[-1], opened.surface), grading=suite.grading, sent=plan.sent(case)
-    )
-    if SUSPECT in row.flags and len(tries) > 1 and all(one.status == _FAILED_500 for one in tries):
-        found["flags"] = [*found["flags"], SUSPECT]  # which other cases were answered is not to be seen from here
-    for name, value in {**facts, **found}.items():
-        if body[name] != value:
-            raise Finding(f"{where}: says {name} {body[name]!r}, its answer gives {value!r}")
 
 
-def _facts(row: Row, opened: ShardOpened, case: Case, tries: list[KeptAnswer]) -> dict[str, Any]:
+def _own(row: Row, asked: Asked) -> None:
+    """The answer is this attempt's, not another's."""
+    if (asked.run, asked.target, asked.case_id, asked.k_idx) != (row.run, row.target, row.case_id, row.k_idx):
+        raise Finding(f"names the answer of {asked.target}, case {asked.case_id}, k = {asked.k_idx}, run {asked.run}")
+
+
+def _facts(opened: ShardOpened, plan: _Plan, asked: Asked, tries: list[KeptAnswer]) -> dict[str, Any]:
+    """What the shard's first line, the suite and the answer's own head give."""
     last = tries[-1]
+    case = plan.loaded.suite.by_id.get(asked.case_id)
     return {
         **{name: getattr(opened, name) for name in _OF_THE_SHARD},
         "target": opened.target.name,
-        "category": case.category,
-        "arm": case.arm,
-        "language": case.language,
+        "started_at": asked.started_at,
+        "spent_usd": asked.spent_usd,
+        **{name: getattr(case, name, None) for name in ("category", "arm", "language")},
         "lane": opened.target.lane,
         "sovereignty": opened.target.sovereignty,
         "expected": len(opened.identities),
         "tries": len(tries),
         "latency_ms": last.latency_ms,
-        "http_status": row.http_status if opened.surface.shape == "cli-envelope" else last.status,
+        "http_status": None if opened.surface.shape == "cli-envelope" else last.status,
     }
+
+
+def _verdict(row: Row, opened: ShardOpened, plan: _Plan, tries: list[KeptAnswer]) -> dict[str, Any]:
+    """What the answer gives."""
+    suite = plan.loaded.suite
+    case = suite.by_id[row.case_id]
+    found = verdict(
+        case, suite.tools(case), read_kept(tries[-1], opened.surface), grading=suite.grading, sent=plan.sent(case)
+    )
+    if SUSPECT in row.flags and len(tries) > 1 and all(one.status == _FAILED_500 for one in tries):
+        found["flags"] = [*found["flags"], SUSPECT]  # which other cases were answered is not to be seen from here
+    return found
+
+
+def _provenance(opened: ShardOpened) -> str:
+    """Where the rows come from, by what the start-up check found."""
+    model, verified = opened.environment.get("model"), opened.environment.get("verified")
+    if not isinstance(model, str) or not isinstance(verified, dict):
+        return ""
+    return source_of(opened.target, model, {str(name): str(value) for name, value in verified.items()})
+
+
+def _differs(name: str, says: Any, gives: Any) -> str:
+    """A sentence that quotes numbers and verdicts, and nothing that stands in an answer."""
+    if isinstance(says, str | list) or isinstance(gives, str | list):
+        return f"its {name} is not what its answer gives"
+    return f"says {name} {says!r}, its answer gives {gives!r}"
 
 
 def _checked(shard: ScannedShard) -> Iterator[EvidenceRef]:

@@ -22,9 +22,9 @@ import referee
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
-from referee.adapters.store.shards import Commits
+from referee.adapters.store.shards import Commits, Shard
 from referee.core.bakeoff import ShardOpened, Surface, Target
-from referee.core.records import MarketSnapshot
+from referee.core.records import MarketSnapshot, ShardAnnounced, ShardHead, ShardSealed
 from referee.core.redaction import Redactor
 from referee.errors import InternalError, RefereeError
 from referee.protocols import Lane, LaneFacts
@@ -188,6 +188,7 @@ class _Block:
                 await self._work(runs, disk, tick)
             for one in runs:
                 one.close()
+                self._seal(one)
             _durable(runs)
             tick(self.report.targets)
         finally:
@@ -288,6 +289,7 @@ class _Block:
         }
         opened = self._opened(plan, lane.surface, environment)
         shard = commits.open_shard(opened)
+        self._announce(plan, shard, commits)
         counts = Counts(target.name, len(plan.missing), shard=shard.name)
         return TargetRun(
             way=way,
@@ -300,6 +302,33 @@ class _Block:
             commits=commits,
             shard=shard,
             counts=counts,
+        )
+
+    def _announce(self, plan: TargetPlan, shard: Shard, commits: Commits) -> None:
+        """Say in the log that the shard is there, before its first row: it cannot be taken away unseen."""
+        self.desk.log.append(
+            ShardAnnounced(
+                run=self.report.run,
+                protocol=self.loaded.protocol.name,
+                protocol_digest=self.report.protocol_digest,
+                target=plan.target.name,
+                at=_now(),
+                shard=shard.name,
+                answers=commits.answers,
+                after=plan.after,
+            )
+        )
+
+    def _seal(self, run: TargetRun) -> None:
+        """Say in the log how far the closed shard reaches."""
+        self.desk.log.append(
+            ShardSealed(
+                run=self.report.run,
+                protocol=self.loaded.protocol.name,
+                target=run.counts.target,
+                at=_now(),
+                end=ShardHead(shard=run.shard.name, rows=run.counts.rows, head=run.shard.prev),
+            )
         )
 
     def _opened(self, plan: TargetPlan, surface: Surface, environment: dict[str, Any]) -> ShardOpened:

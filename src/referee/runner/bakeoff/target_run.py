@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from referee.adapters.store.answers import Asked, frame
 from referee.adapters.store.shards import Commits, Shard
 from referee.benchmarks.bakeoff.asking import ask_of
 from referee.core.bakeoff import Blame, Sampling, ShardClosed, ShardOpened
@@ -149,7 +150,15 @@ class TargetRun:
             if outcome.all_failed_500 and self._only_this_case(case_id):
                 row["flags"].append(SUSPECT)
             row.update(self._constant)
-            self.commits.put(self.shard, row, outcome.entry)
+            asked = Asked(
+                run=row["run"],
+                target=row["target"],
+                case_id=row["case_id"],
+                k_idx=row["k_idx"],
+                started_at=row["started_at"],
+                spent_usd=row["spent_usd"],
+            )
+            self.commits.put(self.shard, row, frame(asked, outcome.tries))
             counts.rows += 1
             counts.passed += row["passed"] is True
             counts.spent_usd += row["spent_usd"] or 0.0
