@@ -20,6 +20,7 @@ from referee.core.bakeoff import AnswerRef, ShardClosed, ShardOpened, Surface, T
 from referee.core.chain import read_chain
 from referee.core.redaction import Redactor
 from referee.errors import CouldNotVerify, Finding, NothingMatched, RefereeError, UsageError
+from referee.publish.bakeoff.attempts import open_attempts
 
 D = "x:sha256:" + "a" * 64
 SURFACE = Surface(
@@ -301,6 +302,21 @@ def test_the_oldest_row_of_a_slot_counts_whatever_it_says(tmp_path: Path) -> Non
             "c1": (1, 1, 0, (1,)),
         }
         assert [fact.name for fact in facts] == [path.name for path in order]
+
+
+def test_of_rows_that_began_at_the_same_moment_the_first_by_name_counts_wherever_the_shards_lie(tmp_path: Path) -> None:
+    """As on the pages of cases: the order follows the shards' base names, not the directory."""
+    first = opened()
+    for place in range(12):
+        root = tmp_path / f"d{place}"
+        paths = [write(root, first, [row(first, passed=passed)]) for passed in (True, False)]
+        (target,), (case,), _ = tally(paths)
+        assert (target.physical, target.usable) == (2, 1)
+        oldest = min(paths, key=lambda path: path.name)
+        assert case.passes == [True, False][paths.index(oldest)]
+        with open_attempts([scan_shard(path) for path in paths], root) as (found, _):
+            ((_, attempts, _),) = found
+            assert [one.passed for one in attempts if one.counts] == [bool(case.passes)]
 
 
 def test_what_is_counted_of_a_case(tmp_path: Path) -> None:

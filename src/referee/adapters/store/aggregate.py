@@ -54,7 +54,8 @@ create temp table physical as
 select body.target, body.case_id, body.k_idx, body.category, body.arm, body.language, body.passed, body.well_formed,
        body.blame, body.infra_class, case when not body.passed then body.reason end as reason, body.wrong, body.flags,
        body.latency_ms, body.model_served, body.provenance, body.input_tokens, body.output_tokens, body.spent_usd,
-       epoch_us(body.started_at::timestamptz) as started, seq, hash(filename) as shard
+       epoch_us(body.started_at::timestamptz) as started, seq,
+       parse_filename(filename)::shard_name as shard
 from {source}
 where body.kind = 'row'
 """
@@ -115,8 +116,11 @@ def count(scanned: Sequence[ScannedShard]) -> tuple[list[TargetTally], list[Case
     """Count shards whose chains were checked. Raises ``Finding``."""
     if not scanned:
         return [], []
+    names = {one.name for one in scanned}
     with _connected() as con, _whole_lines(scanned) as paths:
         try:
+            # In order of name: where rows began at the same moment, the same one is the oldest in any directory.
+            con.execute(f"create type shard_name as enum ({', '.join(_quoted(name) for name in sorted(names))})")
             con.execute(_LOAD.format(source=_source(paths, max(one.longest for one in scanned))))
             _check_rows(con, scanned)
             slots = "select 1 from physical group by target, case_id, k_idx having count(*) > 1 limit 1"
