@@ -300,3 +300,17 @@ class ShardClosed(Fact):
     rows: int
     ended: Literal["complete", "breaker", "account", "config", "budget", "interrupted", "internal"]
     detail: str
+
+
+class SpendBound(Fact):
+    """How much a run may have spent from an account so far, US dollars: what is under way counts at its upper estimate.
+
+    ``account`` is the name of the environment variable with the account's credential. ``final`` marks the last line of
+    a run that came to its end: what it did spend.
+    """
+
+    kind: Literal["spend-bound"] = "spend-bound"
+    run: str
+    account: str
+    usd: float = Field(ge=0, allow_inf_nan=False)
+    final: bool

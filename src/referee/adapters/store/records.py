@@ -29,8 +29,8 @@ from referee.errors import CouldNotVerify, Finding, InternalError
 
 Kind = TypeVar("Kind")
 
-#: Rows of a bake-off are many: they stand in shards, read by ``adapters.store.shards``.
-SHARDS = "results-"
+#: Files that others read: rows of a bake-off (``adapters.store.shards``) and what was spent (``.spending``).
+OTHERS = ("results-", "spend-")
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="kind")])
 _BAKEOFF: TypeAdapter[BakeoffRecord] = TypeAdapter(Annotated[BakeoffRecord, Field(discriminator="kind")])
@@ -143,7 +143,7 @@ class RecordFiles:
         """
         if not self.root.is_dir():
             return []
-        return [_read_file(path) for path in sorted(self.root.glob("*.jsonl")) if not path.name.startswith(SHARDS)]
+        return [_read_file(path) for path in sorted(self.root.glob("*.jsonl")) if not path.name.startswith(OTHERS)]
 
     def read(self) -> list[Record]:
         """All whole records of attempts, of all files, in order of file name and line.

@@ -14,11 +14,13 @@ from referee.core.bakeoff import Blame, Fault, Retry, Surface
 from referee.core.cases import Case, Suite
 from referee.core.redaction import Redactor
 from referee.protocols import Ask, Lane, Said
-from referee.runner.bakeoff.budget import Purse
+from referee.runner.bakeoff.budget import HALTED, Blocked, Purse
 from referee.runner.bakeoff.guards import LONGEST_WAIT, Halt, Pace
 from referee.runner.bakeoff.verdict import read_kept, verdict
 
 _FAILED, _SERVER_FAILED = 400, 500
+#: Ways to fail in which no question was sent: what never came to the server costs nothing.
+_UNSENT = frozenset({"dns", "connect"})
 
 
 @dataclass(frozen=True)
@@ -77,41 +79,40 @@ async def attempt(way: Way, question: Question, k: int) -> Outcome:
     wait: float | None = 0.0
     while wait is not None:
         # The first call waits for its turn; so does every retry.
-        if not (await way.halt.wait(wait) and await way.halt.wait(way.pace.due())):
-            if reading is None or way.interrupted.asked:
-                return Outcome()  # given up: no row, a later run makes it
+        upper = await _turn(way, question, wait)
+        if isinstance(upper, Blocked):
+            if upper is HALTED and (reading is None or way.interrupted.asked):
+                return Outcome(spent=done.spent)  # given up: no row, a later run makes it
+            done.blocked = upper.sentence or None
             break
-        upper = 0.0
-        if way.purse is not None:
-            upper = way.purse.estimate(question.ask, question.bytes())
-            blocked = await way.purse.hold(upper)
-            if blocked is not None:
-                done.blocked = blocked.sentence
-                break
         reading = await _once(way, question, upper, done)
         wait = _wait(way, len(done.tries), reading.fault)
     return done if reading is None else _settled(way, question, k, done, reading, started)
 
 
+async def _turn(way: Way, question: Question, wait: float) -> float | Blocked:
+    """Wait for the next call's turn and its money; return what is held for it, or why it does not begin."""
+    if not (await way.halt.wait(wait) and await way.halt.wait(way.pace.due())):
+        return HALTED
+    if way.purse is None:
+        return 0.0
+    upper = way.purse.estimate(question.ask, question.bytes())
+    return await way.purse.hold(upper, way.halt) or upper
+
+
 async def _once(way: Way, question: Question, upper: float, done: Outcome) -> Reading:
-    """One try: asked, redacted, kept, read, paid."""
-    said = await _ask(way, question, upper)
-    kept = redacted(said, way.redactor)
-    done.tries.append(kept)
-    reading = read_kept(kept, way.surface)
-    if way.purse is not None:
-        answered = said.status is None or said.status < _FAILED
-        done.spent = (done.spent or 0.0) + way.purse.settle(upper, reading, answered=answered)
-    return reading
-
-
-async def _ask(way: Way, question: Question, upper: float) -> Said:
+    """One try: asked, redacted, kept, read, and paid whatever comes."""
+    reading, answered = None, True
     try:
-        return await way.lane.ask(question.ask, way.deadline_seconds)
-    except BaseException:
+        said = await way.lane.ask(question.ask, way.deadline_seconds)
+        answered = said.broke not in _UNSENT if said.status is None else said.status < _FAILED
+        kept = redacted(said, way.redactor)
+        done.tries.append(kept)
+        reading = read_kept(kept, way.surface)
+    finally:
         if way.purse is not None:
-            way.purse.settle(upper, None, answered=False)
-        raise
+            done.spent = (done.spent or 0.0) + way.purse.settle(upper, reading, answered=answered)
+    return reading
 
 
 def redacted(said: Said, redactor: Redactor) -> KeptAnswer:

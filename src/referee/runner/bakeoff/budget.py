@@ -1,29 +1,40 @@
 """The hard budget gate: before every metered call the remaining credit is read; below the floor it is blocked (§4).
 
-What is read lags behind what is spent, and calls run in parallel: an upper estimate of every call under way is held
-back from the credit, so that calls that are let through together cannot run through the floor together.
+What is read lags behind what is spent, calls run in parallel, and several targets may spend from one account: an upper
+estimate of every call under way is held back from the account's credit, so that calls that are let through together
+cannot run through the floor together. The estimate is durable before its call begins: a killed run is not forgotten.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from referee.adapters.store.spending import SpendLog
 from referee.core.answers import Reading
 from referee.core.bakeoff import Target
 from referee.errors import CouldNotVerify, UsageError
 from referee.protocols import Ask, Lane
+from referee.runner.bakeoff.guards import Halt
 
 #: Tokens of input, cached input (a part of it) and output -> US dollars.
 Price = Callable[[int, int, int], float]
 
+#: What an agent CLI may add to a question of its own, tokens: several turns of tens of thousands (bake-off §14).
+_CLI_TOKENS = 200_000
+
 
 @dataclass(frozen=True)
 class Blocked:
-    """Why the gate lets no call through."""
+    """Why no call is let through."""
 
     sentence: str
+
+
+#: The run was halted meanwhile: no new call begins.
+HALTED = Blocked("")
 
 
 def price_of(target: Target) -> Price:
@@ -60,84 +71,121 @@ def price_of(target: Target) -> Price:
     return published
 
 
-class Purse:
-    """The credit of one metered target.
+class Account:
+    """The credit of one account, which all targets with its credential share.
 
     Args:
         lane: reads the remaining credit where the provider publishes it.
-        target: says what it is metered by.
+        stated: the credit that it begins with, for a ledger; None where the provider's is read.
         floor: below this much credit no call is made, US dollars.
-        spent_before: what earlier rows of the same account cost, for a ledger.
+        spent_before: what earlier runs spent from it, for a ledger.
+        log: where it is written down what may be spent, before it is.
     """
 
-    def __init__(self, lane: Lane, target: Target, *, floor: float, spent_before: float) -> None:
+    def __init__(self, lane: Lane, *, stated: float | None, floor: float, spent_before: float, log: SpendLog) -> None:
         self._lane = lane
-        self._target = target
-        self._price = price_of(target)
+        self._stated = stated
         self._floor = floor
         self._spent_before = spent_before
+        self._log = log
         self._first_read: float | None = None
         self._held = 0.0
         self._under_way = 0
         self.spent = 0.0
         self._gate = asyncio.Lock()
         self._settled = asyncio.Event()
-        if target.credit != "openrouter" and target.credit_usd is None:
-            raise UsageError(
-                f"the metered target {target.name} names no credit, so no call of it can be let through",
-                todo='say credit = "ledger" and credit_usd, or credit = "openrouter", in its file',
-            )
 
-    def estimate(self, ask: Ask, request_bytes: int) -> float:
-        """More than the call can cost: a token is a byte at least, and the answer is as long as it may be."""
-        return self._price(request_bytes, 0, ask.sampling.max_tokens)
-
-    async def hold(self, upper: float) -> Blocked | None:
+    async def hold(self, upper: float, halt: Halt) -> Blocked | None:
         """Read the credit and hold ``upper`` back for one call; or say why the call is blocked.
 
-        Where only what is held back stands in the way, it waits for a call under way to be settled.
+        Where only what is held back stands in the way, it waits for a call under way to be settled, or for the halt.
         """
         while True:
             async with self._gate:
-                self._settled.clear()
+                settled = self._settled
                 try:
                     left = await self._remaining()
+                    if left - self._held >= self._floor:
+                        await asyncio.to_thread(self._log.at_most, self.spent + self._held + upper)
+                        if halt.asked:
+                            return HALTED
+                        self._held += upper
+                        self._under_way += 1
+                        return None
                 except CouldNotVerify as exc:
-                    return Blocked(f"the remaining credit could not be read: {exc.message}")
-                if left - self._held >= self._floor:
-                    self._held += upper
-                    self._under_way += 1
-                    return None
+                    return Blocked(f"no call is let through: {exc.message}")
                 if not self._under_way:
                     return Blocked(f"the remaining credit, {left:.2f} USD, is below the floor of {self._floor:.2f} USD")
-            await self._settled.wait()
+            if not await halt.until(settled):
+                return HALTED
+
+    def settle(self, upper: float, cost: float) -> None:
+        """Let go of what was held for one call, which cost so much."""
+        self._under_way -= 1
+        self._held = self._held - upper if self._under_way else 0.0
+        self.spent += cost
+        settled, self._settled = self._settled, asyncio.Event()
+        settled.set()
+        if cost > upper:  # the estimate was none: what is written down must not stay below what is spent
+            try:
+                self._log.at_most(self.spent + self._held)
+            except CouldNotVerify:
+                return  # the log refuses from here on, and with it every further call
+
+    def close(self) -> None:
+        """Write down what was spent, where nothing is under way any more. Raises ``CouldNotVerify``."""
+        self._log.close(None if self._under_way else self.spent)
+
+    async def _remaining(self) -> float:
+        if self._stated is not None:
+            return self._stated - self._spent_before - self.spent
+        read = await self._lane.credit_usd()
+        if read is None:
+            raise CouldNotVerify("the provider publishes no remaining credit")
+        if self._first_read is None:
+            self._first_read = read + self.spent
+        return min(read, self._first_read - self.spent)
+
+
+class Purse:
+    """One metered target's way to its account: what its calls may cost, and what they did."""
+
+    def __init__(self, target: Target, account: Account) -> None:
+        self._price = price_of(target)
+        self._account = account
+        self._own_tokens = _CLI_TOKENS if target.lane == "cli" else 0
+
+    def estimate(self, ask: Ask, request_bytes: int) -> float:
+        """More than the call can cost: a token is a byte at least, and the answer is as long as it may be."""
+        inputs, outputs = request_bytes + self._own_tokens, ask.sampling.max_tokens
+        return max(self._price(inputs, 0, outputs), self._price(inputs, inputs, outputs))
+
+    async def hold(self, upper: float, halt: Halt) -> Blocked | None:
+        """Hold ``upper`` back for one call; or say why the call is blocked."""
+        return await self._account.hold(upper, halt)
 
     def settle(self, upper: float, reading: Reading | None, *, answered: bool) -> float:
-        """Let go of what was held for one call; return what the call cost, US dollars.
+        """Let go of what was held for one call; return what the call cost, US dollars. Never raises.
 
         Args:
             upper: what was held.
             reading: the answer; None where the call was given up.
-            answered: whether the server answered at all with success: without a count of tokens such a call counts
-                at its upper estimate, never as free.
+            answered: whether the server answered at all with success: without a count of tokens that makes sense such
+                a call counts at its upper estimate, never as free.
         """
-        self._under_way -= 1
-        self._held = self._held - upper if self._under_way else 0.0
-        if reading is not None and reading.input_tokens is not None and reading.output_tokens is not None:
-            cost = self._price(reading.input_tokens, reading.cached_tokens or 0, reading.output_tokens)
-        else:
+        cost = None if reading is None else self._cost(reading)
+        if cost is None:
             cost = upper if answered or reading is None else 0.0
-        self.spent += cost
-        self._settled.set()
+        self._account.settle(upper, cost)
         return cost
 
-    async def _remaining(self) -> float:
-        if self._target.credit != "openrouter":
-            stated = self._target.credit_usd or 0.0
-            return stated - self._spent_before - self.spent
-        read = await self._lane.credit_usd()
-        if read is None:
-            raise CouldNotVerify("the provider publishes none")
-        if self._first_read is None:
-            self._first_read = read + self.spent
-        return min(read, self._first_read - self.spent)
+    def _cost(self, reading: Reading) -> float | None:
+        """By the server's count of tokens; None where it gives none, or one that no call can have."""
+        inputs, cached, outputs = reading.input_tokens, reading.cached_tokens or 0, reading.output_tokens
+        if inputs is None or outputs is None or inputs < 1 or outputs < 0 or not 0 <= cached <= inputs:
+            return None
+        try:
+            cost = self._price(inputs, cached, outputs)
+        except (ArithmeticError, LookupError, ValueError):
+            return None
+        return cost if math.isfinite(cost) and cost >= 0 else None

@@ -52,6 +52,10 @@ class Halt:
             for part in self._parts:
                 part.ask(why)
 
+    async def set(self) -> None:
+        """Return when it is asked to stop."""
+        await self._event.wait()
+
     async def wait(self, seconds: float) -> bool:
         """Sleep so long; return false at once when it is asked to stop."""
         if self.asked:
@@ -64,6 +68,16 @@ class Halt:
         except TimeoutError:
             return True
         return False
+
+    async def until(self, event: asyncio.Event) -> bool:
+        """Wait for an event; return false when it is asked to stop."""
+        waits = [asyncio.create_task(one.wait()) for one in (self._event, event)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+        return not self.asked
 
 
 class Pace:

@@ -1,27 +1,97 @@
-"""The ledger of an account whose provider publishes no credit: what all earlier rows of it cost."""
+"""The accounts of a run: which targets share one, what is left of it, and that no other run spends from it now."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from referee.adapters.store.shard_files import first_line, scan_shard
+from referee.adapters.store.locks import alone
+from referee.adapters.store.shard_files import every_shard, first_line, scan_shard
+from referee.adapters.store.spending import SpendLog, bounds
 from referee.core.bakeoff import Target
+from referee.errors import UsageError
+from referee.protocols import Lane
+from referee.runner.bakeoff.budget import Account, Purse
 
 
-def spent_of_account(target: Target, shards: Sequence[Path]) -> float:
-    """US dollars that the rows of every target with the same credential cost, in any protocol of the workspace.
+@contextlib.contextmanager
+def purses(
+    targets: Sequence[Target], lanes: Mapping[str, Lane], *, records: Path, run: str, floor: float
+) -> Iterator[dict[str, Purse]]:
+    """The purses of the metered targets of a run, by name; targets with one credential share their account.
 
     Raises:
-        Finding: one of these shards does not hold.
+        UsageError: a metered target names no credit or no price, or two of one account state different credits.
+        CouldNotVerify: another run spends from the same account.
+        Finding: a shard or a file of what was spent does not hold.
     """
+    by_account: dict[str, list[Target]] = {}
+    for target in targets:
+        if target.metered:
+            by_account.setdefault(account_of(target), []).append(target)
+    found: dict[str, Purse] = {}
+    with contextlib.ExitStack() as held:
+        for name, sharing in by_account.items():
+            stated = _stated(sharing)
+            whose = f"the account of {name}" if name else "the account of targets without key_env"
+            held.enter_context(
+                alone(
+                    records,
+                    f"account {name}",
+                    busy=f"another run spends from {whose}",
+                    todo="wait for its end: what both may spend could not be held to one credit",
+                )
+            )
+            before = 0.0 if stated is None else spent_of_account(name, records)
+            log = SpendLog(records, run=run, account=name)
+            account = Account(lanes[sharing[0].name], stated=stated, floor=floor, spent_before=before, log=log)
+            held.callback(account.close)
+            found |= {target.name: Purse(target, account) for target in sharing}
+        yield found
+
+
+def account_of(target: Target) -> str:
+    """The account that a target spends from: the name of the variable with its credential."""
+    return target.key_env or ""
+
+
+def spent_of_account(account: str, records: Path) -> float:
+    """US dollars that earlier runs spent from an account, in any protocol of the workspace: never less than they did.
+
+    What a run wrote down beforehand counts, else its rows: a call without a row was paid as well.
+
+    Raises:
+        Finding: one of the files does not hold.
+    """
+    by_run = bounds(records, account)
     own = []
-    for path in shards:
+    for path in every_shard(records):
         opened = first_line(path)
-        if opened is not None and opened.target.metered and opened.target.key_env == target.key_env:
+        if opened is None or not opened.target.metered or account_of(opened.target) != account:
+            continue
+        if opened.run not in by_run:
             own.append(scan_shard(path))
     if not own:
-        return 0.0
+        return sum(by_run.values())
     from referee.adapters.store.aggregate import spent_usd  # noqa: PLC0415 — DuckDB is slow to import
 
-    return spent_usd(own)
+    return sum(by_run.values()) + spent_usd(own)
+
+
+def _stated(sharing: Sequence[Target]) -> float | None:
+    """The credit that an account's targets state; None where the provider's is read."""
+    for target in sharing:
+        if target.credit != "openrouter" and target.credit_usd is None:
+            raise UsageError(
+                f"the metered target {target.name} names no credit, so no call of it can be let through",
+                todo='say credit = "ledger" and credit_usd, or credit = "openrouter", in its file',
+            )
+    stated = {None if target.credit == "openrouter" else target.credit_usd for target in sharing}
+    if len(stated) > 1:
+        names = ", ".join(target.name for target in sharing)
+        raise UsageError(
+            f"the targets {names} spend from one account and state different credits",
+            todo="let all targets with the same key_env say the same credit and credit_usd",
+        )
+    return stated.pop()

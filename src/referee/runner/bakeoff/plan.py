@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from referee.adapters.catalog.bakeoff_protocols import CASES, LoadedProtocol
+from referee.adapters.store.locks import alone
 from referee.adapters.store.shard_files import ScannedShard, alive, every_shard, first_line, scan_shard
 from referee.core.bakeoff import Planned, Protocol, Subset, Surface, Target
 from referee.core.canonical import digest_of, digest_of_bytes
 from referee.core.cases import Suite
 from referee.core.records import ShardHead
 from referee.errors import CouldNotVerify, NothingMatched, UsageError
+
+_WAIT = "wait for its end, or stop it; then run again: only what is missing is run"
 
 #: One attempt that is owed: the case and the repeat, which counts from 0.
 Slot = tuple[str, int]
@@ -85,6 +89,12 @@ def choose(protocol: Protocol, names: Sequence[str]) -> list[Planned]:
     return [one for one in protocol.targets if not names or one.target in names]
 
 
+def alone_at(records: Path, protocol_digest: str, target: str) -> AbstractContextManager[None]:
+    """Hold this from before the plan to the last row: two runs of a target at once would both run what is missing."""
+    busy = f"another run of {target} under this protocol is under way"
+    return alone(records, f"run {protocol_digest} {target}", busy=busy, todo=_WAIT)
+
+
 def plan_target(
     loaded: LoadedProtocol, planned: Planned, *, protocol_digest: str, earlier: Sequence[Path]
 ) -> TargetPlan:
@@ -105,7 +115,7 @@ def plan_target(
         if alive(path):
             raise CouldNotVerify(
                 f"another run of {target.name} under this protocol is under way: it writes {path.name}",
-                todo="wait for its end, or stop it; then run again: only what is missing is run",
+                todo=_WAIT,
             )
     scanned = [scan_shard(path) for path in own]
     there = filled_slots(scanned)

@@ -12,7 +12,7 @@ import contextlib
 import gc
 import platform
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shards import Commits, Shard
 from referee.core.bakeoff import ShardOpened, Surface, Target
-from referee.core.records import MarketSnapshot, ShardAnnounced, ShardHead, ShardSealed
+from referee.core.records import ShardAnnounced, ShardHead, ShardSealed
 from referee.core.redaction import Redactor
 from referee.errors import InternalError, RefereeError
 from referee.protocols import Lane, LaneFacts
@@ -32,9 +32,11 @@ from referee.runner.bakeoff.attempt import Way
 from referee.runner.bakeoff.budget import Purse
 from referee.runner.bakeoff.freeze import require_frozen
 from referee.runner.bakeoff.guards import Breaker, Halt, Pace
-from referee.runner.bakeoff.ledger import spent_of_account
+from referee.runner.bakeoff.ledger import purses
+from referee.runner.bakeoff.market import keep_market
 from referee.runner.bakeoff.plan import (
     TargetPlan,
+    alone_at,
     choose,
     earlier_shards,
     identities_digest,
@@ -121,8 +123,10 @@ async def run_bakeoff(
         f"b-{''.join(secrets.choice(_ALPHABET) for _ in range(12))}", loaded.protocol.name, frozen.digest
     )
     lanes: dict[str, Lane] = {}
+    locks = contextlib.ExitStack()
     try:
         for one in planned:
+            locks.enter_context(alone_at(desk.records, frozen.digest, one.target))
             lanes[one.target] = desk.make_lane(loaded.targets[one.target])
         redactor = Redactor({name: value for lane in lanes.values() for name, value in lane.secrets.items()})
         earlier = earlier_shards(desk.records)
@@ -130,10 +134,11 @@ async def run_bakeoff(
         for plan in plans:
             if not plan.missing:
                 report.targets.append(Counts(plan.target.name, 0, ended="complete"))
-        block = _Block(loaded, desk, report, redactor, tightened, interrupts, earlier)
+        block = _Block(loaded, desk, report, redactor, tightened, interrupts)
         with _without_secrets(redactor):
             await block.run([plan for plan in plans if plan.missing], lanes, tick)
     finally:
+        locks.close()
         await asyncio.gather(*(lane.close() for lane in lanes.values()), return_exceptions=True)
     return report
 
@@ -162,15 +167,22 @@ class _Block:
     redactor: Redactor
     tightened: Tightened
     interrupts: Interrupts
-    earlier: Sequence[Path]
 
     async def run(self, plans: Sequence[TargetPlan], lanes: Mapping[str, Lane], tick: Tick) -> None:
         if not plans:
             return
-        purses = {plan.target.name: self._purse(plan.target, lanes[plan.target.name]) for plan in plans}
-        facts = await _all_or_none([lanes[plan.target.name].check() for plan in plans])
-        for plan in plans:
-            await self._market(plan.target, lanes[plan.target.name])
+        targets = [plan.target for plan in plans]
+        floor = max(self.loaded.protocol.guards.credit_floor_usd, self.tightened.credit_floor_usd or 0.0)
+        with purses(targets, lanes, records=self.desk.records, run=self.report.run, floor=floor) as found:
+            await self._run(plans, lanes, found, tick)
+
+    async def _run(
+        self, plans: Sequence[TargetPlan], lanes: Mapping[str, Lane], purses: Mapping[str, Purse], tick: Tick
+    ) -> None:
+        facts = await self._unless_interrupted(self._look(plans, lanes))
+        if facts is None:
+            self.report.interrupted = True
+            return
         loop = asyncio.get_running_loop()
         disk = self.interrupts.halt.part()
 
@@ -182,7 +194,7 @@ class _Block:
         try:
             for plan, found in zip(plans, facts, strict=True):
                 lane = lanes[plan.target.name]
-                runs.append(self._target(plan, lane, found, purses[plan.target.name], disk.part(), commits))
+                runs.append(self._target(plan, lane, found, purses.get(plan.target.name), disk.part(), commits))
             self.report.targets += [one.counts for one in runs]
             with _settled_memory():
                 await self._work(runs, disk, tick)
@@ -197,6 +209,32 @@ class _Block:
         for one in runs:
             if one.failure is not None and not isinstance(one.failure, asyncio.CancelledError):
                 raise InternalError(f"the run of {one.counts.target} failed: {one.counts.detail}") from None
+
+    async def _look(self, plans: Sequence[TargetPlan], lanes: Mapping[str, Lane]) -> list[LaneFacts]:
+        """Every target's start-up check, then what the market says of each."""
+        facts = await _all_or_none([lanes[plan.target.name].check() for plan in plans])
+        for plan in plans:
+            await keep_market(
+                plan.target,
+                lanes[plan.target.name],
+                run=self.report.run,
+                protocol=self.loaded.protocol.name,
+                log=self.desk.log,
+                evidence=self.desk.evidence,
+                redactor=self.redactor,
+            )
+        return facts
+
+    async def _unless_interrupted(self, looking: Coroutine[Any, Any, list[LaneFacts]]) -> list[LaneFacts] | None:
+        """What comes of it; None as soon as a person stops the run."""
+        task = asyncio.create_task(looking)
+        stopped = asyncio.create_task(self.interrupts.halt.set())
+        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        return None if task.cancelled() else task.result()
 
     async def _work(self, runs: Sequence[TargetRun], disk: Halt, tick: Tick) -> None:
         """All targets side by side, until they are done, or are halted and their grace is over."""
@@ -215,38 +253,6 @@ class _Block:
                 for one in runs:
                     one.abandon()
         working.result()
-
-    def _purse(self, target: Target, lane: Lane) -> Purse | None:
-        if not target.metered:
-            return None
-        floor = max(self.loaded.protocol.guards.credit_floor_usd, self.tightened.credit_floor_usd or 0.0)
-        before = spent_of_account(target, self.earlier) if target.credit != "openrouter" else 0.0
-        return Purse(lane, target, floor=floor, spent_before=before)
-
-    async def _market(self, target: Target, lane: Lane) -> None:
-        """Keep what the market says as this block begins; that it says nothing, too, is kept."""
-        detail = "" if target.market else "nothing is published for this lane"
-        said: Mapping[str, bytes] = {}
-        try:
-            said = await lane.market()
-        except RefereeError as exc:
-            detail = self.redactor.redact_text(exc.message)
-        named: list[tuple[str, bytes | None]] = [*sorted(said.items())] or [("", None)]
-        for source, data in named:
-            kept = None
-            if data is not None:
-                kept = self.desk.evidence.keep(f"market-{target.name}-{source}", self.redactor.redact(data))
-            self.desk.log.append(
-                MarketSnapshot(
-                    run=self.report.run,
-                    protocol=self.loaded.protocol.name,
-                    target=target.name,
-                    at=_now(),
-                    source=source or (target.market or "none"),
-                    said=kept,
-                    detail=detail or ("" if kept else "the provider's answer did not come"),
-                )
-            )
 
     def _target(
         self, plan: TargetPlan, lane: Lane, facts: LaneFacts, purse: Purse | None, halt: Halt, commits: Commits
