@@ -145,6 +145,7 @@ class TargetRun:
     def _take(self, case_id: str, outcome: Outcome) -> None:
         """Hand a row over, and see what follows from it for the target."""
         counts = self.counts
+        counts.spent_usd += outcome.spent or 0.0
         row = outcome.row
         if row is not None:
             if outcome.all_failed_500 and self._only_this_case(case_id):
@@ -161,7 +162,6 @@ class TargetRun:
             self.commits.put(self.shard, row, frame(asked, outcome.tries))
             counts.rows += 1
             counts.passed += row["passed"] is True
-            counts.spent_usd += row["spent_usd"] or 0.0
             self._guard(case_id, outcome)
         if outcome.blocked is not None:
             self._stop("budget", outcome.blocked)

@@ -1,0 +1,387 @@
+"""What a cap on spending must hold against: shared accounts, counts that lie, halts, kills, and runs side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from referee.adapters.lanes.lane import HttpLane
+from referee.adapters.store.spending import SpendLog, bounds
+from referee.core.answers import Reading
+from referee.errors import CouldNotVerify, Finding, UsageError
+from referee.protocols import Ask, Said
+from referee.runner.bakeoff.budget import HALTED, Account, Blocked, Purse
+from referee.runner.bakeoff.guards import Halt
+from referee.runner.bakeoff.ledger import account_of, spent_of_account
+from referee.runner.bakeoff.run import Interrupts, RunReport, Tightened, run_bakeoff
+from tests.bakeoff.lane_targets import question, target
+from tests.bakeoff.run_workspace import RunWorkspace, right
+from tests.bakeoff.scripted_server import ScriptedServer, serving
+from tests.bakeoff.test_crash import running
+
+#: An answer of the scripted server has 120 + 15 tokens: 0.135 USD by this price.
+PRICE = {"input": 1000.0, "output": 1000.0}
+LEDGER: dict[str, Any] = {"channel": "metered-api", "metered": True, "credit": "ledger", "price": PRICE}
+ACCOUNT = "SCRIPTED_API_KEY"
+
+
+def spent(space: RunWorkspace) -> float:
+    return float(sum(row["spent_usd"] for row in space.rows()))
+
+
+def written(space: RunWorkspace) -> float:
+    return spent_of_account(ACCOUNT, space.records)
+
+
+# --- one account, several targets ------------------------------------------------------------------------------------
+
+
+def test_targets_with_one_credential_share_its_credit(tmp_path: Path) -> None:
+    each = {**LEDGER, "credit_usd": 4.0, "price": {"input": 0.0, "output": 10_000.0}}  # 0.15 USD, 40.96 at most
+    with serving(calls=right, delay=0.002) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=30, repeats=1, one=each, two=each, three=each)
+        report = space.run()
+        assert server.most_under_way == 1, "what one call may cost leaves no room for another beside it"
+    assert {one.ended for one in report.targets} == {"budget"}
+    assert 4.0 - spent(space) + 0.15 >= 3.0 > 4.0 - spent(space)
+    assert written(space) == pytest.approx(spent(space))
+
+
+def test_targets_of_one_account_that_state_different_credits_are_refused(tmp_path: Path) -> None:
+    with serving(calls=right) as server:
+        one, two = {**LEDGER, "credit_usd": 10.0}, {**LEDGER, "credit_usd": 20.0}
+        space = RunWorkspace(tmp_path, server.url, one=one, two=two)
+        with pytest.raises(UsageError, match="the targets one, two spend from one account and state different credits"):
+            space.run()
+        assert [got for got in server.got if "City" in got.question] == []
+
+
+def test_accounts_with_other_credentials_do_not_share(tmp_path: Path) -> None:
+    poor, rich = {**LEDGER, "credit_usd": 3.1}, {**LEDGER, "credit_usd": 100.0, "key_env": "OTHER_API_KEY"}
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, poor=poor, rich=rich)
+        space.environ["OTHER_API_KEY"] = "sk-another-0123456789abcdef"
+        ended = {one.target: one.ended for one in space.run().targets}
+    assert ended == {"poor": "budget", "rich": "complete"}
+
+
+# --- counts of tokens that no call can have --------------------------------------------------------------------------
+
+
+def _told(monkeypatch: pytest.MonkeyPatch, usage: dict[str, Any]) -> None:
+    """Let the server count tokens as it likes."""
+    honest = HttpLane.ask
+
+    async def ask(self: HttpLane, question: Ask, deadline_seconds: float) -> Said:
+        said = await honest(self, question, deadline_seconds)
+        return replace(said, body=json.dumps(json.loads(said.body) | {"usage": usage}).encode())
+
+    monkeypatch.setattr(HttpLane, "ask", ask)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 50_000_000}},
+        {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 11}},
+        {"prompt_tokens": 0, "completion_tokens": 0},
+        {"prompt_tokens": -5, "completion_tokens": -5},
+    ],
+)
+@pytest.mark.parametrize(
+    "price", [{"price": {"input": 1.0, "output": 1000.0, "cached_input": 0.1}}, {"price_model": "gpt-4o-mini"}]
+)
+def test_a_count_that_no_call_can_have_costs_what_the_call_could(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usage: dict[str, Any], price: dict[str, Any]
+) -> None:
+    metered = {key: value for key, value in LEDGER.items() if key != "price"} | price | {"credit_usd": 3.001}
+    _told(monkeypatch, usage)
+    with serving(calls=right, delay=0.05) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, plan="[guards]\nconcurrency = 4\n", one=metered)
+        report = space.run()
+    least = 4096 * (1000.0 if "price" in price else 0.6) / 1e6
+    assert spent(space) >= least
+    assert (report.targets[0].rows, report.targets[0].ended) == (1, "budget")
+
+
+class _Provider:
+    """A lane of which only the credit is read."""
+
+    def __init__(self, *credit: float) -> None:
+        self._credit = list(credit)
+
+    async def credit_usd(self) -> float | None:
+        return self._credit.pop(0) if len(self._credit) > 1 else self._credit[0]
+
+
+def _purse(root: Path, *, credit: float = 100.0, **more: Any) -> tuple[Purse, Account]:
+    aim = target("http://127.0.0.1:9", **{**LEDGER, "credit_usd": credit, **more})
+    lane: Any = _Provider(credit)
+    log = SpendLog(root, run="b-1", account=account_of(aim))
+    account = Account(lane, stated=credit, floor=3.0, spent_before=0.0, log=log)
+    return Purse(aim, account), account
+
+
+@pytest.mark.parametrize(
+    ("inputs", "cached", "outputs", "cost"),
+    [
+        (120, None, 15, 0.135),
+        (120, 0, 0, 0.12),
+        (120, 120, 15, 0.135),
+        (120, 121, 15, 7.0),
+        (120, -1, 15, 7.0),
+        (0, None, 15, 7.0),
+        (120, None, -1, 7.0),
+        (None, None, 15, 7.0),
+        (10**400, None, 15, 7.0),
+    ],
+)
+def test_what_a_call_is_held_to_cost(
+    tmp_path: Path, inputs: int | None, cached: int | None, outputs: int | None, cost: float
+) -> None:
+    async def one() -> float:
+        purse, account = _purse(tmp_path)
+        assert await purse.hold(7.0, Halt()) is None
+        reading = Reading(input_tokens=inputs, cached_tokens=cached, output_tokens=outputs)
+        said = purse.settle(7.0, reading, answered=True)
+        assert account.spent == said
+        account.close()
+        return said
+
+    assert asyncio.run(one()) == pytest.approx(cost)
+    assert bounds(tmp_path, ACCOUNT) == {"b-1": pytest.approx(cost)}
+
+
+def test_cached_input_that_is_dearer_is_held_back_too(tmp_path: Path) -> None:
+    dear, _ = _purse(tmp_path, price={"input": 1.0, "cached_input": 2.0, "output": 0.0})
+    assert dear.estimate(question(), 1_000_000) == 2.0
+
+
+# --- halts -----------------------------------------------------------------------------------------------------------
+
+
+async def _asked(server: ScriptedServer) -> None:
+    """Until a call is under way at the server, which runs on a loop of its own."""
+    async with asyncio.timeout(30):
+        while not server.under_way:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def _settled_soon(waiting: Awaitable[Blocked | None]) -> Blocked | None:
+    async with asyncio.timeout(5):
+        return await waiting
+
+
+def test_who_waits_for_money_ends_with_the_halt_and_begins_no_call(tmp_path: Path) -> None:
+    async def waits() -> None:
+        purse, account = _purse(tmp_path, credit=10.0)
+        halt = Halt()
+        assert await purse.hold(8.0, halt) is None
+        waiting = asyncio.create_task(purse.hold(8.0, halt))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        halt.ask("interrupted")
+        assert await _settled_soon(waiting) is HALTED
+        assert await _settled_soon(purse.hold(0.1, halt)) is HALTED
+        purse.settle(8.0, None, answered=False)
+        account.close()
+        assert account.spent == 8.0
+
+    asyncio.run(waits())
+
+
+def test_a_target_that_stops_wakes_nobody_for_good_and_leaves_nobody_asleep(tmp_path: Path) -> None:
+    """Two targets of one account: when the last call under way is settled, who waits is told that nothing is left."""
+
+    async def waits() -> list[Blocked | None]:
+        purse, _ = _purse(tmp_path, credit=10.0)
+        assert await purse.hold(8.0, Halt()) is None
+        waiting = [asyncio.create_task(purse.hold(8.0, Halt())) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        purse.settle(8.0, None, answered=False)
+        return [await _settled_soon(one) for one in waiting]
+
+    assert all(isinstance(one, Blocked) and "below the floor" in one.sentence for one in asyncio.run(waits()))
+
+
+def test_no_metered_call_begins_after_an_interrupt(tmp_path: Path) -> None:
+    # 4.1 USD at most a call: beside one call under way there is no room for another.
+    metered = {**LEDGER, "credit_usd": 7.0, "price": {"input": 0.0, "output": 1000.0}}
+    with serving(calls=right, delay=0.4) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, one=metered)
+        space.freeze()
+
+        async def interrupted() -> tuple[RunReport, int]:
+            interrupts = Interrupts()
+            run = asyncio.create_task(run_bakeoff(space.loaded, space.desk(), interrupts=interrupts))
+            await _asked(server)
+            interrupts.interrupt()
+            began = len([got for got in server.got if "City" in got.question])
+            return await run, began
+
+        report, began = asyncio.run(interrupted())
+        asked = len([got for got in server.got if "City" in got.question])
+    assert asked == began
+    assert report.targets[0].ended == "interrupted"
+    assert report.targets[0].rows == asked
+
+
+def test_what_an_attempt_without_a_row_may_have_cost_is_not_forgotten(tmp_path: Path) -> None:
+    metered = {**LEDGER, "credit_usd": 1000.0}
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=1, repeats=1, one=metered)
+        space.freeze()
+        server.script = lambda got: "slow" if "City" in got.question else None
+
+        async def given_up() -> RunReport:
+            interrupts = Interrupts()
+            run = asyncio.create_task(run_bakeoff(space.loaded, space.desk(), interrupts=interrupts))
+            await _asked(server)
+            interrupts.interrupt()
+            interrupts.interrupt()
+            return await run
+
+        report = asyncio.run(given_up())
+    assert (report.targets[0].rows, space.rows()) == (0, [])
+    assert written(space) > 4.0, "the longest answer alone would have cost 4.096"
+
+
+# --- kills -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_run_leaves_what_it_may_have_spent_and_the_next_is_held_to_it(tmp_path: Path) -> None:
+    metered = {**LEDGER, "credit_usd": 8.0}  # one call, 6 USD at most, and no second one beside it
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=8, repeats=1, one=metered)
+        space.freeze()
+        server.script = lambda got: "slow" if "City" in got.question else None
+        with running(space) as process:
+            end = time.monotonic() + 30
+            while not server.under_way and time.monotonic() < end:
+                time.sleep(0.01)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(30)
+        asked = len([got for got in server.got if "City" in got.question])
+        assert asked == 1
+        assert space.rows() == []
+        assert written(space) > 5.0
+        server.script = lambda got: None
+        report = space.run()
+        assert (report.targets[0].rows, report.targets[0].ended) == (0, "budget")
+        assert len([got for got in server.got if "City" in got.question]) == asked
+
+
+def test_a_bound_is_durable_before_its_call_begins(tmp_path: Path) -> None:
+    metered = {**LEDGER, "credit_usd": 1000.0}
+    seen: list[tuple[float, int]] = []
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=12, repeats=1, one=metered)
+        space.freeze()
+
+        def look(got: Any) -> None:
+            if "City" in got.question:
+                seen.append((written(space), server.under_way))
+
+        server.script = look
+        space.run()
+    assert len(seen) == 12
+    assert all(bound >= 4.0 * under_way for bound, under_way in seen)
+    assert written(space) == pytest.approx(spent(space))
+
+
+def test_bounds_read_the_highest_line_of_a_killed_run_and_the_last_of_one_that_ended(tmp_path: Path) -> None:
+    log = SpendLog(tmp_path, run="b-1", account="A_KEY")
+    for usd in (3.0, 5.0, 4.0):
+        log.at_most(usd)
+    [path] = tmp_path.glob("spend-*.jsonl")
+    assert len(path.read_bytes().splitlines()) == 2, "what stands there is not written again"
+    assert bounds(tmp_path, "A_KEY") == {"b-1": 5.0}
+    assert bounds(tmp_path, "B_KEY") == {}
+    with path.open("ab") as torn:
+        torn.write(b'{"body":{"account"')
+    assert bounds(tmp_path, "A_KEY") == {"b-1": 5.0}
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"usd":3', b'"usd":1'))
+    with pytest.raises(Finding, match=r"spend-.*line 2: does not continue the line before it"):
+        bounds(tmp_path, "A_KEY")
+    path.write_bytes(whole[: whole.rindex(b"\n") + 1])
+    log.close(1.25)
+    assert bounds(tmp_path, "A_KEY") == {"b-1": 1.25}
+
+
+def test_a_disk_that_takes_no_bound_lets_no_call_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("referee.adapters.store.spending.write_whole", full)
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, one={**LEDGER, "credit_usd": 100.0})
+        report = space.run()
+        assert [got for got in server.got if "City" in got.question] == []
+    assert report.targets[0].ended == "budget"
+    assert "what is spent could not be written down: No space left" in report.targets[0].detail
+
+
+def test_what_never_came_to_the_server_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(_self: HttpLane, _ask: Ask, _deadline: float) -> Said:
+        return Said(None, {}, b"", "connect", "no connection comes about", False, None, 1.0)
+
+    monkeypatch.setattr(HttpLane, "ask", refused)
+    plan = "[retry]\ntries = 1\n[guards]\nconcurrency = 1\n"
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=2, repeats=1, plan=plan, one={**LEDGER, "credit_usd": 100.0})
+        space.run()
+    assert [row["spent_usd"] for row in space.rows()] == [0.0, 0.0]
+    assert written(space) == 0.0
+
+
+# --- runs side by side -----------------------------------------------------------------------------------------------
+
+
+def _both(space: RunWorkspace, *names: tuple[str, ...]) -> list[RunReport | BaseException]:
+    async def both() -> list[RunReport | BaseException]:
+        runs = (run_bakeoff(space.loaded, space.desk(), names=one, tightened=Tightened()) for one in names)
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    return asyncio.run(both())
+
+
+def test_two_runs_of_a_target_at_once_run_nothing_twice(tmp_path: Path) -> None:
+    with serving(calls=right, delay=0.05) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=6, repeats=1)
+        space.freeze()
+        refused, done = sorted(_both(space, (), ()), key=lambda one: isinstance(one, RunReport))
+        assert len([got for got in server.got if "City" in got.question]) == 6
+    assert isinstance(refused, CouldNotVerify)
+    assert refused.message == "another run of one under this protocol is under way"
+    assert isinstance(done, RunReport)
+    assert set(space.slots().values()) == {1}
+
+
+def test_targets_of_one_account_run_in_one_run_or_one_after_the_other(tmp_path: Path) -> None:
+    each = {**LEDGER, "credit_usd": 100.0}
+    with serving(calls=right, delay=0.05) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, one=each, two=each)
+        space.freeze()
+        found = _both(space, ("one",), ("two",))
+        [refused] = [one for one in found if isinstance(one, CouldNotVerify)]
+        assert refused.message == f"another run spends from the account of {ACCOUNT}"
+        assert space.run().targets[-1].ended == "complete"
+    assert len(space.slots()) == 8
+
+
+def test_unmetered_targets_write_no_bounds_and_share_no_lock(tmp_path: Path) -> None:
+    with serving(calls=right, delay=0.02) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, one={}, two={})
+        space.freeze()
+        assert all(isinstance(one, RunReport) for one in _both(space, ("one",), ("two",)))
+    assert list(space.records.glob("spend-*")) == []
