@@ -129,7 +129,7 @@ class World:
         decide(
             self.log, "board", "Amend", reason="x", by="me", amends=True, decided_on=_DAY.date() - timedelta(days=900)
         )
-        review(self.log, "board", self.case_ending("03"), stands=False, note=HOSTILE, by="me")
+        review(self.log, "board", self.case_ending("03"), stands=False, note=HOSTILE, by="me", suite=self.loaded.suite)
         self.log.append(
             MarketSnapshot(
                 run="r-own-strong-20261127T090000Z-aaaa",

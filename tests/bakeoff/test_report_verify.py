@@ -67,7 +67,7 @@ def test_a_report_older_than_the_log_is_not_compared_and_says_so(world: World) -
     assert verified(world).not_compared == ("the report board is older than the log of its protocol",)
     write(world)
     assert verified(world) == ReportsVerified(compared=1)
-    review(world.log, "board", "s1-hard-03", stands=True, note="looked", by="me")
+    review(world.log, "board", "s1-hard-03", stands=True, note="looked", by="me", suite=world.loaded.suite)
     assert verified(world).not_compared == ("the report board is older than the log of its protocol",)
 
 

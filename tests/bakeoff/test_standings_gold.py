@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from referee.core.bakeoff import Comparison
+from referee.core.cases import Call, Message, Tool
 from referee.scoring.bakeoff.comparisons import HEADLINE
+from referee.scoring.bakeoff.gold import reviewed_digest
 from referee.scoring.bakeoff.summary import Rate, Standing, Summary
 from tests.bakeoff.tallies import CLI, TRAPS, Rows, case, protocol, review, suite
 from tests.bakeoff.test_standings import FIVE, row_of, summary_of
@@ -66,6 +72,45 @@ def test_the_latest_review_decides_whatever_the_order_in_which_they_are_given() 
         assert summary_of(alike(), reviews=reviews).gold[0].review == "stands"
     other = review("a", stands=True).model_copy(update={"protocol": "another"})
     assert summary_of(alike(), reviews=[other]).gold[0].review == "unreviewed"
+
+
+def test_a_review_says_nothing_of_a_case_that_was_amended_since() -> None:
+    small = suite(FIVE)
+    amended = FIRST.model_copy(update={"messages": (Message(role="user", content="stop"),)})
+    now, before = reviewed_digest(small, FIRST), reviewed_digest(suite([amended, *REST]), amended)
+    assert now != before
+    for stands in (True, False):
+        fresh = review("a", stands=stands).model_copy(update={"case_digest": now})
+        stale = review("a", stands=not stands, at="2026-01-09T00:00:00Z").model_copy(update={"case_digest": before})
+        verdict = "stands" if stands else "wrong"
+        assert [gold.review for gold in summary_of(alike(), reviews=[fresh, stale]).gold] == [verdict]
+        summary = summary_of(alike(), reviews=[stale])
+        [gold] = summary.gold
+        assert (gold.review, gold.ranks, gold.review_note) == ("amended", False, "looked")
+        assert values(row_of(summary, "a")) == (1.0, 0.8, 1.0)
+        assert waiting(summary)
+
+
+def test_an_amended_case_whose_gold_was_wrong_ranks_again_and_its_old_review_stays_visible() -> None:
+    stale = review("a", stands=False).model_copy(update={"case_digest": "reviewed-case:sha256:0"})
+    summary = summary_of([Rows("t").add(FIRST, [0, 0, 0], wrong="w1").fill(REST, [1, 1, 1])], reviews=[stale])
+    assert [(gold.suspect, gold.review, gold.ranks) for gold in summary.gold] == [(False, "amended", True)]
+    assert row_of(summary, "t").figures.rate.n == 5
+    assert not waiting(summary)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"toolsets": {"tools": (Tool(name="go", description="now"),)}},
+        {"cases": (FIRST.model_copy(update={"expected_call": Call(name="go", arguments={"a": 1})}), *REST)},
+    ],
+)
+def test_what_a_review_is_about_is_the_case_with_its_gold_and_its_tools(change: dict[str, Any]) -> None:
+    small = suite(FIVE)
+    other = small.model_copy(update=change)
+    assert reviewed_digest(small, small.cases[0]) != reviewed_digest(other, other.cases[0])
+    assert reviewed_digest(small, small.cases[1]) == reviewed_digest(small, REST[0])
 
 
 def test_a_gold_that_a_person_finds_wrong_is_out_although_no_two_agreed() -> None:

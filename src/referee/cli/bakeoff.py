@@ -19,7 +19,7 @@ from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, make_workspace, open_bakeoff, open_stores
 from referee.core.records import DecisionLogged, ProtocolFrozen
-from referee.errors import ConfigError, NothingMatched, UsageError
+from referee.errors import ConfigError, UsageError
 from referee.publish.words import count
 
 app = typer.Typer(
@@ -187,9 +187,8 @@ def review(
     from referee.runner.bakeoff.decide import review as log_review  # noqa: PLC0415
 
     stores = open_stores(workspace)
-    if case not in load(stores, name).suite.by_id:
-        raise NothingMatched(f"the protocol {name} has no case {case!r}")
-    record = log_review(open_bakeoff(stores), name, case, stands=stands, note=note, by=by)
+    suite = load(stores, name).suite
+    record = log_review(open_bakeoff(stores), name, case, stands=stands, note=note, by=by, suite=suite)
     if as_json:
         _print_json({"schema": REVIEW_SCHEMA, **record.model_dump(mode="json", exclude={"kind"})})
         return

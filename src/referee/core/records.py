@@ -223,7 +223,11 @@ class DecisionLogged(Fact):
 
 
 class GoldReviewed(Fact):
-    """A person's review of a gold-suspect case: it stands, or it is wrong. Both rates stay visible (bake-off §3)."""
+    """A person's review of a gold-suspect case: it stands, or it is wrong. Both rates stay visible (bake-off §3).
+
+    ``case_digest`` is that of what was reviewed (``scoring.bakeoff.gold.reviewed_digest``): the review says nothing of
+    an amended case of the same id. None holds for whatever stands there.
+    """
 
     kind: Literal["gold-reviewed"] = "gold-reviewed"
     protocol: str
@@ -232,6 +236,7 @@ class GoldReviewed(Fact):
     stands: bool
     note: str
     by: str
+    case_digest: str | None = None
 
 
 class MarketSnapshot(Fact):

@@ -30,7 +30,12 @@ SOVEREIGNTY = {
 }
 SELF_HOST = {"feasible": "feasible", "costly": "costly", "not-feasible": "not feasible"}
 TOOL_CHANNELS = {"native": "native tool calls", "inlined": "schemas inlined in the prompt, envelope parsed back"}
-REVIEWS = {"unreviewed": "not reviewed yet", "stands": "the gold stands", "wrong": "the gold is wrong"}
+REVIEWS = {
+    "unreviewed": "not reviewed yet",
+    "stands": "the gold stands",
+    "wrong": "the gold is wrong",
+    "amended": "not reviewed since the case was amended",
+}
 GROUPS = {
     "multi-call-ordering": "ordering",
     "hard-args": "hard arguments",

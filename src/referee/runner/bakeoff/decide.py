@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from referee.adapters.store.records import RecordFiles
+from referee.core.cases import Suite
 from referee.core.records import BakeoffRecord, DecisionLogged, GoldReviewed
-from referee.errors import UsageError
+from referee.errors import NothingMatched, UsageError
 from referee.runner.bakeoff.freeze import freezes_of
+from referee.scoring.bakeoff.gold import reviewed_digest
 
 
 def decide(
@@ -69,17 +71,37 @@ def decisions_of(records: Sequence[BakeoffRecord], protocol: str) -> list[Decisi
     return sorted(found, key=lambda one: one.number)
 
 
-def review(log: RecordFiles, protocol: str, case: str, *, stands: bool, note: str, by: str) -> GoldReviewed:
+def review(
+    log: RecordFiles, protocol: str, case: str, *, stands: bool, note: str, by: str, suite: Suite
+) -> GoldReviewed:
     """Append a person's review of a case whose gold is suspect; a later review of the same case counts.
+
+    Args:
+        log: the workspace's bake-off records.
+        protocol: name of the protocol.
+        case: the case's id.
+        stands: whether the gold stands.
+        note: what was found.
+        by: who reviewed it.
+        suite: where the case stands as it was reviewed: the review says nothing of it once it is amended.
 
     Raises:
         UsageError: the note is empty.
+        NothingMatched: the suite has no such case.
     """
+    if case not in suite.by_id:
+        raise NothingMatched(f"the suite {suite.name} has no case {case!r}")
     if not note.strip():
         raise UsageError("a review needs a note that says what was found", todo="give it with --note")
     with log.numbering():
         record = GoldReviewed(
-            protocol=protocol, case=case, at=datetime.now(UTC).isoformat(), stands=stands, note=note, by=by
+            protocol=protocol,
+            case=case,
+            at=datetime.now(UTC).isoformat(),
+            stands=stands,
+            note=note,
+            by=by,
+            case_digest=reviewed_digest(suite, suite.by_id[case]),
         )
         log.append(record)
     return record

@@ -23,7 +23,6 @@ from referee.scoring.bakeoff.summary import (
     ArmCount,
     Breakdown,
     Decision,
-    GoldCase,
     LaneLimited,
     Objected,
     Plan,
@@ -106,7 +105,7 @@ def measure(
         limited=limited,
         gold=gold,
         flagged=grid.mask([case.case for case in gold if case.suspect or case.review == "wrong"]),
-        out=grid.mask([case.case for case in gold if case.review == "wrong" or _doubted(case)]),
+        out=grid.mask([case.case for case in gold if case.review == "wrong" or case.doubted]),
     )
     for name in tallies:
         limited[name] = limited[name] or _nothing_to_rank(measured, name)
@@ -122,10 +121,6 @@ def _nothing_to_rank(measured: Measured, name: str) -> tuple[Note, ...]:
         sentence = "every case of the headline that it answered is gold-suspect or has a wrong gold"
         return (Note("gold-suspect", sentence),)
     return ()
-
-
-def _doubted(case: GoldCase) -> bool:
-    return case.suspect and case.review == "unreviewed"
 
 
 def _plan(measured: Measured) -> Plan:

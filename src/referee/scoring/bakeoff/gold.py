@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from referee.core.cases import Suite
+from referee.core.canonical import digest_of
+from referee.core.cases import Case, Suite
 from referee.core.records import GoldReviewed
 from referee.core.tallies import CaseTally
 from referee.scoring.bakeoff.summary import GoldCase
@@ -21,18 +22,19 @@ def gold_cases(
     """Every case that is suspect or was reviewed, by id.
 
     Suspect: two or more targets gave the same normalised wrong answer in all their valid attempts. Lane-limited targets
-    count too: a lane that fails does not make an answer that did come less telling. The latest review decides; a gold
-    that a person found wrong is out of the ranking even where no two targets agreed.
+    count too: a lane that fails does not make an answer that did come less telling. The latest review of
+    the case as it stands decides; a gold that a person found wrong is out of the ranking even where no two targets
+    agreed. A review of an earlier wording (``amended``) is shown and decides nothing.
     """
     groups = _groups(cases)
-    latest = _latest(reviews, protocol)
+    latest = _latest(reviews, suite, protocol)
     found = []
     for case_id in sorted((groups.keys() | latest.keys()) & suite.by_id.keys()):
         case, review = suite.by_id[case_id], latest.get(case_id)
         alike = groups.get(case_id, ())
-        verdict: Literal["unreviewed", "stands", "wrong"] = "unreviewed"
+        verdict: Literal["unreviewed", "stands", "wrong", "amended"] = "unreviewed"
         if review is not None:
-            verdict = "stands" if review.stands else "wrong"
+            verdict = ("stands" if review.stands else "wrong") if _of(review, suite) else "amended"
         arm = suite.arm_of[case.arm]
         found.append(
             GoldCase(
@@ -46,10 +48,15 @@ def gold_cases(
                 reviewed_at=review.at if review else None,
                 reviewed_by=review.by if review else None,
                 review_note=review.note if review else None,
-                ranks=arm.ranked and case.known_objection is None and verdict == "stands",
+                ranks=arm.ranked and case.known_objection is None and _ranks(verdict, suspect=bool(alike)),
             )
         )
     return tuple(found)
+
+
+def _ranks(verdict: str, *, suspect: bool) -> bool:
+    """Whether trust in the gold lets a case rank."""
+    return verdict == "stands" or (verdict != "wrong" and not suspect)
 
 
 def _groups(cases: Iterable[CaseTally]) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
@@ -65,7 +72,28 @@ def _groups(cases: Iterable[CaseTally]) -> dict[str, tuple[tuple[str, tuple[str,
     return {case: found for case, found in alike.items() if found}
 
 
-def _latest(reviews: Sequence[GoldReviewed], protocol: str) -> dict[str, GoldReviewed]:
-    """By case its latest review; of two at the same moment the one that finds the gold wrong."""
-    ours = [review for review in reviews if review.protocol == protocol]
-    return {review.case: review for review in sorted(ours, key=lambda r: (r.at, not r.stands, r.note, r.by))}
+def reviewed_digest(suite: Suite, case: Case) -> str:
+    """What a review is about: the case with its gold, the tools and the fixed prompt that go with it."""
+    return digest_of(
+        "reviewed-case",
+        {
+            "case": case.model_dump(mode="json"),
+            "tools": [tool.model_dump(mode="json") for tool in suite.tools(case)],
+            "prompt": None if case.prompt is None else suite.prompts[case.prompt],
+        },
+    )
+
+
+def _latest(reviews: Sequence[GoldReviewed], suite: Suite, protocol: str) -> dict[str, GoldReviewed]:
+    """By case the latest review of it as it stands, or, where there is none, of it as it was.
+
+    Of two at the same moment it is the one that finds the gold wrong.
+    """
+    ours = [review for review in reviews if review.protocol == protocol and review.case in suite.by_id]
+    order = sorted(ours, key=lambda r: (_of(r, suite), r.at, not r.stands, r.note, r.by))
+    return {review.case: review for review in order}
+
+
+def _of(review: GoldReviewed, suite: Suite) -> bool:
+    """Whether it is about the case as it stands."""
+    return review.case_digest in {None, reviewed_digest(suite, suite.by_id[review.case])}

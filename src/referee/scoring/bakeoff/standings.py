@@ -256,7 +256,7 @@ def _board_caveats(measured: Measured, rows: Sequence[Standing], cases: Mask) ->
         notes.append(
             Note("mixed-tool-channels", "native tool calls and inlined schemas stand side by side: compare with care")
         )
-    waiting = [g.case for g in measured.gold if g.review == "unreviewed" and cases[measured.grid.mask([g.case])].any()]
+    waiting = [g.case for g in measured.gold if g.doubted and cases[measured.grid.mask([g.case])].any()]
     if waiting:
         sentence = (
             f"{len(waiting)} gold-suspect cases wait for a review and are out of the ranking; both rates are shown"

@@ -272,6 +272,7 @@ class GoldCase:
     """A case that two or more targets fail in the same way, or whose gold a person found wrong (§3).
 
     ``groups`` names the targets that gave one and the same wrong answer. ``ranks``: whether it is in the ranking.
+    ``review`` is ``amended`` where the case was changed after its review: then that decides nothing.
     """
 
     case: str
@@ -280,11 +281,16 @@ class GoldCase:
     headline: bool
     suspect: bool
     groups: tuple[tuple[str, tuple[str, ...]], ...]
-    review: Literal["unreviewed", "stands", "wrong"]
+    review: Literal["unreviewed", "stands", "wrong", "amended"]
     reviewed_at: str | None
     reviewed_by: str | None
     review_note: str | None
     ranks: bool
+
+    @property
+    def doubted(self) -> bool:
+        """Whether it waits for a review, and is out of the ranking until then."""
+        return self.suspect and self.review in {"unreviewed", "amended"}
 
 
 @dataclass(frozen=True)
