@@ -16,9 +16,9 @@ from referee.errors import UsageError
 from referee.scoring.bakeoff import lanes
 from referee.scoring.bakeoff.comparisons import compared, twin_tables
 from referee.scoring.bakeoff.figures import Note
-from referee.scoring.bakeoff.gold import gold_cases
+from referee.scoring.bakeoff.gold import gold_cases, left_alone
 from referee.scoring.bakeoff.grid import grid_of
-from referee.scoring.bakeoff.standings import Measured, arm_tables, board
+from referee.scoring.bakeoff.standings import EMPTIED, Measured, arm_tables, board
 from referee.scoring.bakeoff.summary import (
     ArmCount,
     Breakdown,
@@ -58,6 +58,7 @@ def summarise(
         comparisons=compared(measured),
         twins=twin_tables(measured),
         gold=measured.gold,
+        left_alone=left_alone(case for case in cases if case.case in suite.by_id),
         objected=tuple(
             Objected(case.id, case.arm, case.known_objection)
             for case in sorted(suite.cases, key=lambda case: case.id)
@@ -119,7 +120,7 @@ def _nothing_to_rank(measured: Measured, name: str) -> tuple[Note, ...]:
         return (Note("no-valid-case", "it has no valid attempt at a case of the headline"),)
     if not (answered & ~measured.out).any():
         sentence = "every case of the headline that it answered is gold-suspect or has a wrong gold"
-        return (Note("gold-suspect", sentence),)
+        return (Note(EMPTIED, sentence),)
     return ()
 
 
@@ -198,7 +199,9 @@ def _lane_limited(measured: Measured) -> tuple[LaneLimited, ...]:
         found.append(
             LaneLimited(
                 about=lanes.about(tally),
+                by_lane=not measured.emptied(name),
                 reasons=measured.limited[name],
+                with_flagged=grid.rate(row, headline) if measured.emptied(name) else None,
                 headline_cases=int((headline & (valid > 0)).sum()),
                 headline_valid=int(valid[headline].sum()),
                 headline_passes=int(grid.passes[row, headline].sum()),

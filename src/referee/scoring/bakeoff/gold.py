@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -11,9 +11,12 @@ from referee.core.cases import Case, Suite
 from referee.core.records import GoldReviewed
 from referee.core.tallies import CaseTally
 from referee.scoring.bakeoff.summary import GoldCase
+from referee.scoring.toolcalls.answers import NO_CALL
 
 #: So many targets that fail a case in the same way put its gold in doubt.
 ALIKE = 2
+#: Giving no call where one was expected is no answer that could rival the gold: it is never a *shared* wrong answer.
+NO_ANSWER = digest_of("wrong", NO_CALL)
 
 
 def gold_cases(
@@ -21,10 +24,10 @@ def gold_cases(
 ) -> tuple[GoldCase, ...]:
     """Every case that is suspect or was reviewed, by id.
 
-    Suspect: two or more targets gave the same normalised wrong answer in all their valid attempts. Lane-limited targets
-    count too: a lane that fails does not make an answer that did come less telling. The latest review of
-    the case as it stands decides; a gold that a person found wrong is out of the ranking even where no two targets
-    agreed. A review of an earlier wording (``amended``) is shown and decides nothing.
+    Suspect: two or more targets gave the same normalised wrong call or calls in all their valid attempts. No call, or
+    an answer without a readable form, is no answer to share. Lane-limited targets count too: a lane that fails does not
+    make an answer that did come less telling. The latest review decides; a gold that a person found wrong is out of the
+    ranking even where no two targets agreed.
     """
     groups = _groups(cases)
     latest = _latest(reviews, suite, protocol)
@@ -54,6 +57,15 @@ def gold_cases(
     return tuple(found)
 
 
+def left_alone(cases: Iterable[CaseTally]) -> tuple[str, ...]:
+    """The cases at which two or more targets gave no call in all their valid attempts though one is expected, by id.
+
+    No reason to doubt the gold, and none to keep quiet about: a person may look.
+    """
+    silent = Counter(tally.case for tally in cases if tally.wrong == NO_ANSWER and tally.valid and not tally.passes)
+    return tuple(sorted(case for case, targets in silent.items() if targets >= ALIKE))
+
+
 def _ranks(verdict: str, *, suspect: bool) -> bool:
     """Whether trust in the gold lets a case rank."""
     return verdict == "stands" or (verdict != "wrong" and not suspect)
@@ -63,7 +75,7 @@ def _groups(cases: Iterable[CaseTally]) -> dict[str, tuple[tuple[str, tuple[str,
     """By case: each wrong answer that enough targets gave, with their names."""
     answers: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for tally in cases:
-        if tally.wrong is not None and tally.valid and not tally.passes:
+        if tally.wrong is not None and tally.wrong != NO_ANSWER and tally.valid and not tally.passes:
             answers[tally.case][tally.wrong].append(tally.target)
     alike = {
         case: tuple((wrong, tuple(sorted(names))) for wrong, names in sorted(by_wrong.items()) if len(names) >= ALIKE)

@@ -25,7 +25,8 @@ SOVEREIGNTY_ORDER: tuple[str, ...] = get_args(Sovereignty)
 SELF_HOST_ORDER = ("feasible", "costly", "not-feasible")
 
 #: Reasons that keep a target from the headline and from nothing else: it may still stand on an arm of its own.
-HEADLINE_ONLY = frozenset({"no-valid-case", "gold-suspect"})
+EMPTIED = "gold-suspect"
+HEADLINE_ONLY = frozenset({"no-valid-case", EMPTIED})
 
 #: The difference for which every board says how many questions it would take.
 THREE_POINTS = 0.03
@@ -59,6 +60,17 @@ class Measured:
         return [
             name for name, tally in sorted(self.tallies.items()) if tally.subset == subset and not self.limited[name]
         ]
+
+    def emptied(self, name: str) -> bool:
+        """Whether nothing but gold in doubt keeps a target from the headline: its lane has no part in it."""
+        return {note.code for note in self.limited[name]} == {EMPTIED}
+
+    def answered(self, subset: str | None) -> Mask:
+        """The cases of which a target that ran this part of the suite has rows, lane-limited ones left out."""
+        names = [name for name, tally in self.tallies.items() if tally.subset == subset]
+        rows = [self.grid.row(name) for name in names if not self.limited[name] or self.emptied(name)]
+        found: Mask = np.logical_or.reduce(np.asarray(self.grid.has_row)[rows], axis=0)
+        return found
 
     def barred(self, name: str) -> bool:
         """Whether a target may not be ranked on any arm either."""
@@ -100,6 +112,15 @@ class Measured:
         return chosen
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a target stands: its place, the places that its cluster shares, and the cluster's number."""
+
+    place: int
+    places: tuple[int, int]
+    cluster: int
+
+
 # --- clusters and order ----------------------------------------------------------------------------------------------
 
 
@@ -115,8 +136,11 @@ def clusters(intervals: Mapping[str, Interval]) -> list[list[str]]:
     return found[::-1]
 
 
-def presentation(tally: TargetTally) -> tuple[int, int, float, float, str]:
-    """The key of the order within a cluster: no verdict. Sovereignty, self-hosting, cost, latency where admissible."""
+def presentation(tally: TargetTally, rate: Rate) -> tuple[int, int, float, float, float, str]:
+    """The key of the order within a cluster: no verdict. Sovereignty, self-hosting, cost, latency where admissible.
+
+    Where the rules leave two targets level, the higher valid-pass stands first, then the name.
+    """
     target = tally.target
     cost = 0.0
     if target.metered:
@@ -127,19 +151,22 @@ def presentation(tally: TargetTally) -> tuple[int, int, float, float, str]:
         SELF_HOST_ORDER.index(target.self_host),
         cost,
         admissible.p50_ms if admissible else math.inf,
+        -(rate.value or 0.0),
         target.name,
     )
 
 
-def _ordered(measured: Measured, rates: Mapping[str, Rate]) -> tuple[tuple[Cluster, ...], list[tuple[str, int]]]:
-    """The clusters, and every target with the number of its cluster in the order of presentation."""
+def _ordered(measured: Measured, rates: Mapping[str, Rate]) -> tuple[tuple[Cluster, ...], dict[str, _Place]]:
+    """The clusters, and every target's place, in the order of presentation."""
     intervals = {name: rate.wilson for name, rate in rates.items() if rate.wilson is not None}
-    made, order = [], []
+    made: list[Cluster] = []
+    order: dict[str, _Place] = {}
     for number, members in enumerate(clusters(intervals), start=1):
-        names = sorted(members, key=lambda name: presentation(measured.tallies[name]))
+        names = sorted(members, key=lambda name: presentation(measured.tallies[name], rates[name]))
         low, high = min(intervals[name].low for name in names), max(intervals[name].high for name in names)
         made.append(Cluster(number, tuple(names), low, high))
-        order += [(name, number) for name in names]
+        shared = (len(order) + 1, len(order) + len(names))
+        order |= {name: _Place(at, shared, number) for at, name in enumerate(names, start=shared[0])}
     return tuple(made), order
 
 
@@ -153,14 +180,15 @@ def board(measured: Measured, subset: str | None) -> Board:
     figures = measured.figures(measured.rankable(subset), ranking)
     made, order = _ordered(measured, {name: found.rate for name, found in figures.items()})
     rows = []
-    for place, (name, cluster) in enumerate(order, start=1):
+    for name, at in order.items():
         tally = measured.tallies[name]
         with_flagged, without = measured.both_rates(name, everything)
         rows.append(
             Standing(
                 about=lanes.about(tally),
-                place=place,
-                cluster=cluster,
+                place=at.place,
+                places=at.places,
+                cluster=at.cluster,
                 tier=lanes.tier(figures[name].rate.n, measured.suite),
                 figures=figures[name],
                 with_flagged=with_flagged,
@@ -170,12 +198,16 @@ def board(measured: Measured, subset: str | None) -> Board:
                 caveats=(*lanes.caveats(tally), *_lost(figures[name])),
             )
         )
-    pairs = _pairs(measured, [(name, cluster) for name, cluster in order], ranking)
-    seen = [measured.grid.row(name) for name, _ in order]
+    pairs = _pairs(measured, [(name, at.cluster) for name, at in order.items()], ranking)
+    answered = measured.answered(subset) & everything
+    left = [case for case in measured.gold if answered[measured.grid.mask([case.case])].any()]
     return Board(
         subset=subset,
         arms=tuple(arm.name for arm in measured.suite.arms if arm.headline and arm.ranked),
-        cases=int((np.asarray(measured.grid.has_row)[seen].any(axis=0) & ranking).sum()),
+        cases=int((answered & ranking).sum()),
+        of=int(answered.sum()),
+        waiting=tuple(case.case for case in left if case.doubted),
+        wrong=tuple(case.case for case in left if case.review == "wrong"),
         clusters=made,
         rows=tuple(rows),
         pairs=pairs,
@@ -284,19 +316,19 @@ def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
     ran = [name for name in ran if (grid.has_row[grid.row(name)] & cases).any()]
     shown = [name for name in ran if not measured.barred(name)]
     figures = measured.figures(shown, counted, arm=arm.name)
-    made, order = _ordered(measured, {name: found.rate for name, found in figures.items()}) if arm.ranked else ((), [])
-    placed = {name: (place, cluster) for place, (name, cluster) in enumerate(order, start=1)}
+    made, order = _ordered(measured, {name: found.rate for name, found in figures.items()}) if arm.ranked else ((), {})
     # Who has no rate, or no place on an arm that is not ranked, stands below by name.
-    listed = [name for name, _ in order] + [name for name in shown if name not in placed]
+    listed = [*order, *(name for name in shown if name not in order)]
     rows = []
     for name in listed:
         with_flagged, without = measured.both_rates(name, cases) if arm.ranked else (None, None)
-        place, cluster = placed.get(name, (None, None))
+        at = order.get(name)
         rows.append(
             ArmRow(
                 about=lanes.about(measured.tallies[name]),
-                place=place,
-                cluster=cluster,
+                place=at.place if at else None,
+                places=at.places if at else None,
+                cluster=at.cluster if at else None,
                 tier=lanes.tier(figures[name].rate.n, measured.suite),
                 figures=figures[name],
                 with_flagged=with_flagged,

@@ -77,6 +77,7 @@ class Standing:
 
     Args:
         place: its place in the order of presentation, from 1. Within a cluster the order is no verdict.
+        places: the first and the last place of its tie cluster: the place that it shares.
         cluster: the number of its tie cluster, from 1.
         figures: over the headline cases that rank: without gold-suspect ones that no review let stand.
         with_flagged: the rate with every gold-suspect case; None where there is none (§3).
@@ -85,6 +86,7 @@ class Standing:
 
     about: About
     place: int
+    places: tuple[int, int]
     cluster: int
     tier: Tier
     figures: Figures
@@ -149,11 +151,21 @@ class Power:
 
 @dataclass(frozen=True)
 class Board:
-    """One leaderboard: the whole suite (``subset`` None) or one registered subset, over headline arms only."""
+    """One leaderboard: the whole suite (``subset`` None) or one registered subset, over headline arms only.
+
+    Args:
+        cases: the cases that rank.
+        of: the cases that would rank, were no gold in doubt or found wrong.
+        waiting: of these, by id, the ones that left the ranking until a person has reviewed them.
+        wrong: of these, by id, the ones whose gold a person found wrong.
+    """
 
     subset: str | None
     arms: tuple[str, ...]
     cases: int
+    of: int
+    waiting: tuple[str, ...]
+    wrong: tuple[str, ...]
     clusters: tuple[Cluster, ...]
     rows: tuple[Standing, ...]
     pairs: tuple[BoardPair, ...]
@@ -163,10 +175,16 @@ class Board:
 
 @dataclass(frozen=True)
 class LaneLimited:
-    """A target that is never ranked, with every reason, and what it did answer: counts, no rate (§11)."""
+    """A target that is not ranked, with every reason, and what it did answer: counts, no rate (§11).
+
+    ``by_lane``: something that its lane did stands against it. False: nothing does, but every case that it answered has
+    left the ranking; then ``with_flagged`` is its rate with them.
+    """
 
     about: About
+    by_lane: bool
     reasons: tuple[Note, ...]
+    with_flagged: Rate | None
     headline_cases: int
     headline_valid: int
     headline_passes: int
@@ -182,6 +200,7 @@ class ArmRow:
 
     about: About
     place: int | None
+    places: tuple[int, int] | None
     cluster: int | None
     tier: Tier
     figures: Figures
@@ -378,7 +397,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that a report shows."""
+    """Everything that a report shows.
+
+    ``left_alone`` names the cases at which two or more targets gave no call though one is expected: no suspicion.
+    """
 
     plan: Plan
     totals: Totals
@@ -389,6 +411,7 @@ class Summary:
     comparisons: tuple[Compared, ...]
     twins: tuple[Twins, ...]
     gold: tuple[GoldCase, ...]
+    left_alone: tuple[str, ...]
     objected: tuple[Objected, ...]
     decisions: tuple[Decision, ...]
     amending: int
