@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
-from referee.core.bakeoff import Sampling, Surface
+from referee.core.bakeoff import Retry, Sampling, Surface
 from referee.core.records import EnvironmentRef, EvidenceRef, Limits, QuietFacts, Record
 
 #: Where things stand inside every machine.
@@ -269,11 +269,20 @@ class Said:
 
 @dataclass(frozen=True)
 class LaneFacts:
-    """What the start-up check found: the model as the live catalogue names it, what was verified, the raw answers."""
+    """What the start-up check found.
+
+    Args:
+        model: as the live catalogue names it.
+        verified: what was looked at and what came of it, in words: a finding of this one start.
+        said: the raw answers.
+        pins: what of it pins the thing that is measured (quantisation, context, digest, version): stands on every row,
+            and another value is another source. Nothing that the next start may find otherwise belongs here.
+    """
 
     model: str
     verified: Mapping[str, str]
     said: Mapping[str, bytes]
+    pins: Mapping[str, str] = field(default_factory=dict)
 
 
 class Lane(Protocol):
@@ -287,8 +296,11 @@ class Lane(Protocol):
     def secrets(self) -> Mapping[str, str]:
         """The credentials that it holds in memory, by name: for redaction, never for a file."""
 
-    async def check(self) -> LaneFacts:
+    async def check(self, retry: Retry | None = None) -> LaneFacts:
         """Fail closed before the first attempt: endpoint there, model in its live catalogue, pins verified.
+
+        Args:
+            retry: patience with infrastructure errors on the way; None looks once.
 
         Raises:
             CouldNotVerify: the endpoint does not answer or does not have what the target pins.

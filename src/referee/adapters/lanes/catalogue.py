@@ -9,8 +9,9 @@ from http import HTTPStatus
 from typing import Any
 
 from referee.adapters.lanes.http import Http
+from referee.adapters.lanes.patience import ONCE, look
 from referee.adapters.lanes.tool_choice import probe_tool_choice
-from referee.core.bakeoff import Target
+from referee.core.bakeoff import Retry, Target
 from referee.errors import CouldNotVerify
 from referee.protocols import LaneFacts, Said
 
@@ -22,7 +23,7 @@ _REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _ROUTED = {"router", "hub-inference"}
 
 
-async def check_listed(http: Http, target: Target) -> LaneFacts:
+async def check_listed(http: Http, target: Target, retry: Retry = ONCE) -> LaneFacts:
     """Look for the model in ``/models``; see whether the credential is accepted.
 
     A server without a catalogue is no fault: what could not be verified is said in the facts.
@@ -31,34 +32,44 @@ async def check_listed(http: Http, target: Target) -> LaneFacts:
         CouldNotVerify: no answer, the credential is refused, the model is not listed, a pin does not hold.
     """
     path = "/models?limit=1000" if target.lane == "anthropic-messages" else "/models"
-    said = await fetch(http, target, path)
+    said = await fetch(http, target, path, retry=retry)
     kept = {"models": said.body}
     verified: dict[str, str] = {}
+    pins: dict[str, str] = {}
     if said.status in _NO_CATALOGUE:
         verified["model"] = f"not verified: {http.base_url} publishes no catalogue (HTTP {said.status})"
         verified["credential"] = _no_word(target)
     else:
         entry = find_model(target, entries_of(said, target), http.base_url)
         verified["model"] = entry["_as"]
-        verified |= _context(target, entry)
-        verified["credential"] = await _credential(http, target)
+        served = _context(target, entry)
+        if served is not None:
+            verified["context"] = f"{served} tokens are served{'' if target.context else '; the target pins none'}"
+            pins["context"] = str(served)
+        verified["credential"] = await _credential(http, target, retry)
     stated = [pin for pin in _PINS if getattr(target, pin) is not None and pin not in verified]
     if stated:
         verified["pins"] = f"stated by the target, not verified through this API: {', '.join(stated)}"
     if target.channel == "local" and target.lane == "openai-chat":
-        verified |= await probe_tool_choice(http, target)
-    return LaneFacts(target.model, verified, kept)
+        verified |= await probe_tool_choice(http, target, retry)
+    return LaneFacts(target.model, verified, kept, pins)
 
 
 async def fetch(
-    http: Http, target: Target, path: str, body: bytes | None = None, seconds: float = CHECK_SECONDS
+    http: Http,
+    target: Target,
+    path: str,
+    body: bytes | None = None,
+    seconds: float = CHECK_SECONDS,
+    *,
+    retry: Retry = ONCE,
 ) -> Said:
     """One look at the endpoint, with the credential.
 
     Raises:
         CouldNotVerify: it does not answer, refuses the credential or is in trouble.
     """
-    said = await http.call("GET" if body is None else "POST", path, body, seconds)
+    said = await look(http, target, path, body, seconds, retry=retry)
     if said.broke is not None:
         raise CouldNotVerify(
             f"the endpoint {http.base_url} of the target {target.name} does not answer: {said.detail}",
@@ -131,28 +142,28 @@ def find_model(target: Target, entries: Mapping[str, Mapping[str, Any]], where: 
     )
 
 
-def _context(target: Target, entry: Mapping[str, Any]) -> dict[str, str]:
+def _context(target: Target, entry: Mapping[str, Any]) -> int | None:
     served = entry.get("max_model_len")  # how vLLM names the context that is really served
     if not isinstance(served, int):
-        return {}
+        return None
     if target.context is not None and served != target.context:
         raise CouldNotVerify(
             f"the server of the target {target.name} serves a context of {served} tokens, not of {target.context}",
             todo="start the server with the pinned context, or correct the pin",
         )
-    return {"context": f"{served} tokens are served{'' if target.context else '; the target pins none'}"}
+    return served
 
 
 def _no_word(target: Target) -> str:
     return "none is sent" if target.key_env is None else "not verified: the first answer will tell"
 
 
-async def _credential(http: Http, target: Target) -> str:
+async def _credential(http: Http, target: Target, retry: Retry) -> str:
     """Whether the credential counts: a catalogue that anybody may read says nothing about it."""
     if target.key_env is None:
         return "none is sent"
     if "openrouter" in {target.credit, target.market}:
-        said = await fetch(http, target, "/key")
+        said = await fetch(http, target, "/key", retry=retry)
         if said.status == HTTPStatus.OK:  # the answer is not kept: it tells of the account
             return "accepted (/key)"
     stranger = await http.call("GET", "/models", None, CHECK_SECONDS, anonymous=True)

@@ -13,8 +13,9 @@ from typing import Any
 from referee.adapters.lanes import openrouter
 from referee.adapters.lanes.credential import Credential
 from referee.adapters.lanes.http import BEARER, Auth, Http
+from referee.adapters.lanes.patience import ONCE
 from referee.adapters.lanes.surfaces import surface_of
-from referee.core.bakeoff import Surface, Target
+from referee.core.bakeoff import Retry, Surface, Target
 from referee.errors import UsageError
 from referee.protocols import Ask, LaneFacts, Said
 
@@ -39,7 +40,7 @@ class Dialect:
 
     path: str
     body: Callable[[Target, Ask], dict[str, Any]]
-    check: Callable[[Http, Target], Awaitable[LaneFacts]]
+    check: Callable[[Http, Target, Retry], Awaitable[LaneFacts]]
     auth: Auth = BEARER
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,13 +79,13 @@ class HttpLane:
         """The credential, by the name of its environment variable: for redaction, never for a file."""
         return {} if self._credential is None else {self._credential.name: self._credential.reveal()}
 
-    async def check(self) -> LaneFacts:
+    async def check(self, retry: Retry | None = None) -> LaneFacts:
         """Endpoint, credential, model and pins, before the first question (bake-off §5, §11).
 
         Raises:
             CouldNotVerify: the endpoint does not answer or does not have what the target pins.
         """
-        return await self._dialect.check(await self._open(), self._target)
+        return await self._dialect.check(await self._open(), self._target, retry or ONCE)
 
     async def ask(self, question: Ask, deadline_seconds: float) -> Said:
         """Put one question, once. Never raises for what the other side does."""

@@ -9,7 +9,8 @@ from typing import Any
 from referee.adapters.lanes.catalogue import entries_of, fetch, find_model, loads_object
 from referee.adapters.lanes.http import Http
 from referee.adapters.lanes.lane import Dialect, write_json
-from referee.core.bakeoff import Target
+from referee.adapters.lanes.patience import ONCE
+from referee.core.bakeoff import Retry, Target
 from referee.errors import CouldNotVerify
 from referee.protocols import Ask, LaneFacts
 
@@ -48,17 +49,17 @@ def ollama_body(target: Target, question: Ask) -> dict[str, Any]:
     return body | {key: value for key, value in extra.items() if key not in body}
 
 
-async def check_ollama(http: Http, target: Target) -> LaneFacts:
+async def check_ollama(http: Http, target: Target, retry: Retry = ONCE) -> LaneFacts:
     """Compare what is served with the target's pins.
 
     Raises:
         CouldNotVerify: no answer, the model is not there or takes no tools, a pin does not hold.
     """
-    tags = await fetch(http, target, "/api/tags")
+    tags = await fetch(http, target, "/api/tags", retry=retry)
     entries = entries_of(tags, target) if tags.status == HTTPStatus.OK else {}
     name = target.model if target.model in entries or ":" in target.model else f"{target.model}:latest"
     entry = find_model(target.model_copy(update={"model": name}), entries, http.base_url)
-    show = await fetch(http, target, "/api/show", write_json({"model": target.model}))
+    show = await fetch(http, target, "/api/show", write_json({"model": target.model}), retry=retry)
     shown = _object(loads_object(show, target, "/api/show")) if show.status == HTTPStatus.OK else {}
     kept = {"tags": tags.body, "show": show.body}
     capabilities = shown.get("capabilities")
@@ -80,8 +81,14 @@ async def check_ollama(http: Http, target: Target) -> LaneFacts:
     if version.status == HTTPStatus.OK and version.broke is None:
         kept["version"] = version.body
     if target.context is not None:
-        verified["context"] += await _loaded(http, target, name, kept)
-    return LaneFacts(target.model, verified, kept)
+        verified["context"] += await _loaded(http, target, name, kept, retry)
+    pins = {
+        "quantisation": details.get("quantization_level"),
+        "parameters": details.get("parameter_size"),
+        "revision": entry.get("digest"),
+        "context": None if target.context is None else str(target.context),
+    }
+    return LaneFacts(name, verified, kept, {what: found for what, found in pins.items() if isinstance(found, str)})
 
 
 def _object(value: object) -> Mapping[str, Any]:
@@ -131,11 +138,11 @@ def _longest(target: Target, info: Mapping[str, Any]) -> str:
     return f"{target.context} tokens are asked for with every question"
 
 
-async def _loaded(http: Http, target: Target, name: str, kept: dict[str, bytes]) -> str:
+async def _loaded(http: Http, target: Target, name: str, kept: dict[str, bytes], retry: Retry) -> str:
     """Load the model with the pinned context and read back what was allocated."""
     body = write_json({"model": target.model, "messages": [], "options": {"num_ctx": target.context}, "stream": False})
-    await fetch(http, target, "/api/chat", body, _LOAD_SECONDS)
-    said = await fetch(http, target, "/api/ps")
+    await fetch(http, target, "/api/chat", body, _LOAD_SECONDS, retry=retry)
+    said = await fetch(http, target, "/api/ps", retry=retry)
     if said.status != HTTPStatus.OK:
         return "; the server does not report what it allocates"
     kept["ps"] = said.body

@@ -10,7 +10,8 @@ import json
 from http import HTTPStatus
 
 from referee.adapters.lanes.http import Http
-from referee.core.bakeoff import Target
+from referee.adapters.lanes.patience import look
+from referee.core.bakeoff import Retry, Target
 from referee.protocols import Said
 
 _PROBE_SECONDS = 120.0
@@ -25,7 +26,7 @@ _TOOL = {
 }
 
 
-async def probe_tool_choice(http: Http, target: Target) -> dict[str, str]:
+async def probe_tool_choice(http: Http, target: Target, retry: Retry) -> dict[str, str]:
     """What came of one small question with each choice; a finding, never a reason to stop."""
     found = {}
     for choice in ("auto", "required"):
@@ -36,7 +37,8 @@ async def probe_tool_choice(http: Http, target: Target) -> dict[str, str]:
             "tool_choice": choice,
             target.max_tokens_field: _MOST_TOKENS,
         }
-        said = await http.call("POST", "/chat/completions", json.dumps(body).encode(), _PROBE_SECONDS)
+        asked = json.dumps(body).encode()
+        said = await look(http, target, "/chat/completions", asked, _PROBE_SECONDS, retry=retry)
         found[f"tool_choice {choice}"] = _finding(said)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 from referee.adapters.catalog.bakeoff_protocols import CASES, LoadedProtocol
 from referee.adapters.store.locks import alone
 from referee.adapters.store.shard_files import ScannedShard, alive, every_shard, first_line, scan_shard
-from referee.core.bakeoff import Planned, Protocol, Subset, Surface, Target
+from referee.core.bakeoff import Planned, Protocol, ShardOpened, Subset, Surface, Target
 from referee.core.canonical import digest_of, digest_of_bytes
 from referee.core.cases import Suite
+from referee.core.provenance import write_source
 from referee.core.records import ShardHead
 from referee.errors import CouldNotVerify, NothingMatched, UsageError
 
@@ -29,7 +30,7 @@ class TargetPlan:
 
     ``owed`` is everything that it owes under the protocol, in the suite's order; ``missing`` what has no row yet, all
     cases once before any case twice, so that a run that is stopped leaves no part of the suite out. ``after`` are the
-    earlier shards whose rows fill the rest.
+    earlier shards whose rows fill the rest, ``sources`` where these rows come from.
     """
 
     target: Target
@@ -37,6 +38,7 @@ class TargetPlan:
     owed: tuple[Slot, ...]
     missing: tuple[Slot, ...]
     after: tuple[ShardHead, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 def identities(protocol: Protocol, suite: Suite, subset: Subset | None) -> tuple[Slot, ...]:
@@ -121,7 +123,8 @@ def plan_target(
     there = filled_slots(scanned)
     missing = tuple(sorted((slot for slot in owed if slot not in there), key=lambda slot: slot[1]))
     after = tuple(ShardHead(shard=one.name, rows=one.fact.rows, head=one.head) for one in scanned)
-    return TargetPlan(target, planned.subset, owed, missing, after)
+    sources = tuple(dict.fromkeys(shard_source(one.opened) for one in scanned if one.fact.rows))
+    return TargetPlan(target, planned.subset, owed, missing, after, sources)
 
 
 def filled_slots(shards: Sequence[ScannedShard]) -> set[Slot]:
@@ -138,8 +141,12 @@ def earlier_shards(records: Path) -> list[Path]:
     return every_shard(records) if records.is_dir() else []
 
 
-def source_of(target: Target, model: str, verified: dict[str, str]) -> str:
-    """Where a target's rows come from, as its start-up check found it: what every row says of its provenance."""
+def source_of(target: Target, model: str, pins: Mapping[str, str]) -> str:
+    """Where a target's rows come from: what every row says of its provenance.
+
+    The endpoint as the target's file says it, the model as it is listed, and what the start-up check found that pins
+    what is measured. Whatever may come out otherwise at the next start stands in the shard's first line alone.
+    """
     if target.cli is not None:
         where = f"cli={target.cli.program} {target.cli.version}"
     elif target.base_url is None:
@@ -147,7 +154,15 @@ def source_of(target: Target, model: str, verified: dict[str, str]) -> str:
     else:
         parts = urlsplit(target.base_url)
         where = f"endpoint={(parts.netloc.rpartition('@')[2] + parts.path).rstrip('/')}"
-    return "; ".join([where, f"model={model}", *(f"{name}={value}" for name, value in sorted(verified.items()))])
+    return write_source(where, model, pins)
+
+
+def shard_source(opened: ShardOpened) -> str:
+    """Where a shard's rows come from, by its first line; empty where that does not say it."""
+    model, pins = opened.environment.get("model"), opened.environment.get("pins")
+    if not isinstance(model, str) or not isinstance(pins, dict):
+        return ""
+    return source_of(opened.target, model, {str(name): str(value) for name, value in pins.items()})
 
 
 def _is_of(path: Path, protocol_digest: str, target: str) -> bool:

@@ -25,7 +25,7 @@ from referee.runner.bakeoff.named_answers import NamedAnswers
 from referee.runner.bakeoff.plan import (
     identities,
     identities_digest,
-    source_of,
+    shard_source,
     suite_digest,
     surface_digest,
     target_digest,
@@ -155,7 +155,7 @@ def _rows(shard: ScannedShard, plan: _Plan, reader: AnswerReader, named: NamedAn
     """Every row of a shard: owed, once, with an answer of its own that gives what the row says."""
     _opening(shard, plan)
     opened = shard.opened
-    provenance = _provenance(opened)
+    provenance = shard_source(opened)
     left = set(opened.identities)
     for number, body in bodies(shard):
         if body.get("kind") != "row":
@@ -228,14 +228,6 @@ def _verdict(row: Row, opened: ShardOpened, plan: _Plan, tries: list[KeptAnswer]
     if SUSPECT in row.flags and len(tries) > 1 and all(one.status == _FAILED_500 for one in tries):
         found["flags"] = [*found["flags"], SUSPECT]  # which other cases were answered is not to be seen from here
     return found
-
-
-def _provenance(opened: ShardOpened) -> str:
-    """Where the rows come from, by what the start-up check found."""
-    model, verified = opened.environment.get("model"), opened.environment.get("verified")
-    if not isinstance(model, str) or not isinstance(verified, dict):
-        return ""
-    return source_of(opened.target, model, {str(name): str(value) for name, value in verified.items()})
 
 
 def _differs(name: str, says: Any, gives: Any) -> str:

@@ -24,6 +24,7 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shards import Commits, Shard
 from referee.core.bakeoff import ShardOpened, Surface, Target
+from referee.core.provenance import sources_differ
 from referee.core.records import ShardAnnounced, ShardHead, ShardSealed
 from referee.core.redaction import Redactor
 from referee.errors import InternalError, RefereeError
@@ -41,7 +42,7 @@ from referee.runner.bakeoff.plan import (
     earlier_shards,
     identities_digest,
     plan_target,
-    source_of,
+    shard_source,
     suite_digest,
     surface_digest,
     target_digest,
@@ -83,6 +84,7 @@ class RunReport:
     protocol_digest: str
     targets: list[Counts] = field(default_factory=list)
     interrupted: bool = False
+    warnings: list[str] = field(default_factory=list)
 
 
 Tick = Callable[[Sequence[Counts]], None]
@@ -96,6 +98,7 @@ async def run_bakeoff(
     tightened: Tightened | None = None,
     interrupts: Interrupts | None = None,
     tick: Tick = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> RunReport:
     """Run what the protocol's targets lack.
 
@@ -106,6 +109,7 @@ async def run_bakeoff(
         tightened: guards that the caller tightens.
         interrupts: how a person stops the run.
         tick: called a few times a second with what is done so far.
+        warn: called with a sentence before rows are written that will not rank; they stand in the report too.
 
     Raises:
         Finding: the protocol is not frozen, or a line of it changed since.
@@ -134,7 +138,7 @@ async def run_bakeoff(
         for plan in plans:
             if not plan.missing:
                 report.targets.append(Counts(plan.target.name, 0, ended="complete"))
-        block = _Block(loaded, desk, report, redactor, tightened, interrupts)
+        block = _Block(loaded, desk, report, redactor, tightened, interrupts, warn)
         with _without_secrets(redactor):
             await block.run([plan for plan in plans if plan.missing], lanes, tick)
     finally:
@@ -167,6 +171,7 @@ class _Block:
     redactor: Redactor
     tightened: Tightened
     interrupts: Interrupts
+    warn: Callable[[str], None]
 
     async def run(self, plans: Sequence[TargetPlan], lanes: Mapping[str, Lane], tick: Tick) -> None:
         if not plans:
@@ -212,7 +217,7 @@ class _Block:
 
     async def _look(self, plans: Sequence[TargetPlan], lanes: Mapping[str, Lane]) -> list[LaneFacts]:
         """Every target's start-up check, then what the market says of each."""
-        facts = await _all_or_none([lanes[plan.target.name].check() for plan in plans])
+        facts = await _all_or_none([lanes[plan.target.name].check(self.loaded.protocol.retry) for plan in plans])
         for plan in plans:
             await keep_market(
                 plan.target,
@@ -291,9 +296,11 @@ class _Block:
             "tries": protocol.retry.tries,
             "model": model,
             "verified": verified,
+            "pins": {name: self.redactor.redact_text(value) for name, value in facts.pins.items()},
             "checked": [ref.model_dump() for ref in seen],
         }
         opened = self._opened(plan, lane.surface, environment)
+        self._warn_of_another_source(plan, shard_source(opened))
         shard = commits.open_shard(opened)
         self._announce(plan, shard, commits)
         counts = Counts(target.name, len(plan.missing), shard=shard.name)
@@ -304,11 +311,22 @@ class _Block:
             concurrency=concurrency,
             breaker=Breaker(guards.breaker),
             opened=opened,
-            provenance=source_of(target, model, verified),
+            provenance=shard_source(opened),
             commits=commits,
             shard=shard,
             counts=counts,
         )
+
+    def _warn_of_another_source(self, plan: TargetPlan, source: str) -> None:
+        """Rows of two sources are never ranked (§11), and no row is run again: say so before the first one."""
+        differing = [one for one in plan.sources if one != source]
+        if differing:
+            sentence = (
+                f"{plan.target.name}: the rows that come now have another source than those that are there, so it will "
+                f"not be ranked: {sources_differ([*differing, source])}"
+            )
+            self.report.warnings.append(sentence)
+            self.warn(sentence)
 
     def _announce(self, plan: TargetPlan, shard: Shard, commits: Commits) -> None:
         """Say in the log that the shard is there, before its first row: it cannot be taken away unseen."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from referee.core.bakeoff import Protocol
 from referee.core.cases import Suite
+from referee.core.provenance import said_apart, sources_differ
 from referee.core.tallies import TargetTally
 from referee.scoring.bakeoff.figures import About, Coverage, Note, Tier, Transport
 
@@ -202,11 +203,14 @@ def _provenance(tally: TargetTally) -> list[Note]:
         "target files": tally.targets,
         "lanes": tally.surfaces,
         "served models": tally.models_served,
-        "sources (endpoint, model, what the start-up check verified)": tally.provenances,
+        "sources": tally.provenances,
     }
     for what, found in mixed.items():
-        if len(set(found)) > 1:
-            notes.append(Note("mixed-provenance", f"its rows come from {len(set(found))} different {what}"))
+        different = sorted(set(found))
+        if len(different) > 1:
+            apart = sources_differ(different) if what == "sources" else said_apart(different)
+            sentence = f"its rows come from {len(different)} different {what} ({apart})"
+            notes.append(Note("mixed-provenance", sentence))
     needed = (tally.protocols, tally.suites, tally.targets, tally.surfaces, tally.provenances)
     if tally.usable and not all(found and not UNKNOWN & set(found) for found in needed):
         notes.append(Note("unknown-provenance", "some of its rows do not say where they come from"))

@@ -13,7 +13,7 @@ from referee.adapters.lanes.cli.homes import Homes, furnish
 from referee.adapters.lanes.cli.process import Ended, run
 from referee.adapters.lanes.cli.programs import PROGRAMS, Prepared, Program, Setup
 from referee.adapters.lanes.credential import Credential, read_credential
-from referee.core.bakeoff import Cli, Surface, Target
+from referee.core.bakeoff import Cli, Retry, Surface, Target
 from referee.errors import ConfigError, CouldNotVerify, InternalError
 from referee.protocols import Ask, LaneFacts, Said
 
@@ -88,7 +88,7 @@ class CliLane:
             held[self._credential.name] = self._credential.reveal()
         return held
 
-    async def check(self) -> LaneFacts:
+    async def check(self, retry: Retry | None = None) -> LaneFacts:  # noqa: ARG002 — nothing is asked over a network
         """See that the program is there at the pinned version; it lists no models, so the name is taken as pinned.
 
         Raises:
@@ -127,7 +127,9 @@ class CliLane:
             "environment": " ".join(sorted(self._environment(Path("/"), self._prepared(Path("/"))))),
             "catalogue": "none: the program takes the model by name",
         }
-        return LaneFacts(model=self._target.model, verified=verified, said={"version": ended.output})
+        # All of it is the same at every start, or it is another harness.
+        pins = {name: verified[name] for name in ("program", "executable", "home", "environment")}
+        return LaneFacts(self._target.model, verified, {"version": ended.output}, pins)
 
     async def ask(self, question: Ask, deadline_seconds: float) -> Said:
         """One process, one answer: exit status as status, standard output as body, the end of its errors as detail."""
