@@ -318,6 +318,24 @@ def test_bounds_read_the_highest_line_of_a_killed_run_and_the_last_of_one_that_e
     assert bounds(tmp_path, "A_KEY") == {"b-1": 1.25}
 
 
+def test_verify_misses_money_that_is_not_written_down(tmp_path: Path) -> None:
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, one={**LEDGER, "credit_usd": 100.0})
+        space.run()
+    [path] = space.records.glob("spend-*.jsonl")
+    whole = path.read_bytes()
+    *lines, last = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines) + last.replace(b'"usd":0.54', b'"usd":0.45'))
+    with pytest.raises(Finding, match=r"the rows of run b-\w+ cost 0.5400 USD .* no more than 0.4500 USD"):
+        space.verify()
+    path.unlink()
+    with pytest.raises(Finding, match=r"no more than 0.0000 USD is written down"):
+        space.verify()
+    assert written(space) == pytest.approx(0.54), "without it, the rows count"
+    path.write_bytes(whole)
+    space.verify()
+
+
 def test_a_disk_that_takes_no_bound_lets_no_call_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int, _data: bytes) -> None:
         raise OSError(28, "No space left on device")

@@ -87,12 +87,18 @@ def bounds(root: Path, account: str) -> dict[str, float]:
     Raises:
         Finding: a file does not hold.
     """
-    found: dict[str, float] = {}
+    return {run: usd for (whose, run), usd in every_bound(root).items() if whose == account}
+
+
+def every_bound(root: Path) -> dict[tuple[str, str], float]:
+    """The same of every account: by account and run. Raises ``Finding``."""
+    found: dict[tuple[str, str], float] = {}
     for path in sorted(root.glob(f"{PREFIX}-*.jsonl")):
         lines = read_bounds(path)
-        if lines and lines[0].account == account:
+        if lines:
             usd = lines[-1].usd if lines[-1].final else max(line.usd for line in lines)
-            found[lines[0].run] = found.get(lines[0].run, 0.0) + usd
+            key = (lines[0].account, lines[0].run)
+            found[key] = found.get(key, 0.0) + usd
     return found
 
 

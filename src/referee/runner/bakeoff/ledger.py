@@ -8,11 +8,14 @@ from pathlib import Path
 
 from referee.adapters.store.locks import alone
 from referee.adapters.store.shard_files import every_shard, first_line, scan_shard
-from referee.adapters.store.spending import SpendLog, bounds
+from referee.adapters.store.spending import SpendLog, bounds, every_bound
 from referee.core.bakeoff import Target
-from referee.errors import UsageError
+from referee.errors import Finding, UsageError
 from referee.protocols import Lane
 from referee.runner.bakeoff.budget import Account, Purse
+
+#: Sums of the same costs may differ by this much in another order.
+_ROUNDING_USD = 1e-6
 
 
 @contextlib.contextmanager
@@ -77,6 +80,23 @@ def spent_of_account(account: str, records: Path) -> float:
     from referee.adapters.store.aggregate import spent_usd  # noqa: PLC0415 — DuckDB is slow to import
 
     return sum(by_run.values()) + spent_usd(own)
+
+
+def check_spending(records: Path, spent: Mapping[tuple[str, str], float]) -> None:
+    """Hold what is written down of each account against what the rows of its runs cost, by account and run.
+
+    Raises:
+        Finding: a run's rows cost more than it wrote down that it may spend, or it wrote nothing down.
+    """
+    written = every_bound(records)
+    for (account, run), usd in sorted(spent.items()):
+        bound = written.get((account, run), 0.0)
+        if usd > bound + _ROUNDING_USD:
+            raise Finding(
+                f"the rows of run {run} cost {usd:.4f} USD of the account of {account or 'targets without key_env'}, "
+                f"where no more than {bound:.4f} USD is written down",
+                todo="something was changed or taken away since it was written: see records/spend-….jsonl in a backup",
+            )
 
 
 def _stated(sharing: Sequence[Target]) -> float | None:

@@ -21,6 +21,7 @@ from referee.core.records import EvidenceRef, MarketSnapshot, ProtocolFrozen
 from referee.errors import Finding, RefereeError
 from referee.runner.bakeoff.announced import SeenShard, check_announced
 from referee.runner.bakeoff.freeze import frozen_protocol
+from referee.runner.bakeoff.ledger import account_of, check_spending
 from referee.runner.bakeoff.named_answers import NamedAnswers
 from referee.runner.bakeoff.plan import (
     identities,
@@ -54,6 +55,7 @@ class Recomputed:
     torn: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
+    spent: dict[tuple[str, str], float] = field(default_factory=dict)  # US dollars, by account and run
 
 
 def recompute(records: Path, answers: Path, evidence: LocalEvidence) -> Recomputed:
@@ -89,6 +91,7 @@ def recompute(records: Path, answers: Path, evidence: LocalEvidence) -> Recomput
                     f"{shard.name}: {shard.fact.torn_bytes} bytes after line {after} are a torn line and no row"
                 )
         logs = check_announced(records, log.read_bakeoff(), seen)
+        check_spending(records, done.spent)
         done.loose = named.loose(reader, logs, seen)
     return done
 
@@ -181,6 +184,9 @@ def _rows(shard: ScannedShard, plan: _Plan, reader: AnswerReader, named: NamedAn
             if body[name] != value:
                 raise Finding(f"{where}: {_differs(name, body[name], value)}")
         done.rows += 1
+        if row.spent_usd:
+            whose = (account_of(opened.target), opened.run)
+            done.spent[whose] = done.spent.get(whose, 0.0) + row.spent_usd
         done.answer_bytes += len(entry)
 
 
