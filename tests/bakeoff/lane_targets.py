@@ -11,7 +11,7 @@ from referee.adapters.lanes.make import make_http_lane
 from referee.core.bakeoff import LaneKind, Sampling, Target
 from referee.protocols import Ask, Said, WireTool
 
-KEY = "sk-sentinel-0123456789abcdef"
+KEY = "sk-sentinel-4Qm9Xv2LtB7cRw8Z"
 ENVIRON = {"SCRIPTED_API_KEY": KEY}
 SURFACES: tuple[LaneKind, ...] = ("openai-chat", "openai-responses", "anthropic-messages", "ollama")
 

@@ -1,105 +1,186 @@
 """Keeps credentials out of everything that is written: a search for each injected value, however it is spelt.
 
-A server may echo a credential plain, escaped, encoded, broken over lines or cut into the pieces of a stream. Every
-spelling that an answer can carry is looked for; what is found is replaced by ``[redacted:NAME]``. Where a value is
-seen but its place cannot be told, the whole text is withheld: what is written never depends on our finding the place.
+A server may echo a credential plain, escaped, encoded, broken over lines, shortened, or cut into the pieces of a
+stream. It is looked for in the canonical view (``core.spellings``), whole and in part: a part counts from ``PART``
+characters on, of a shorter value from half of it on (never fewer than ``LEAST``). What is found is replaced by
+``[redacted:NAME]``. Where a value is seen but its place cannot be told, the whole text is withheld: what is written
+never depends on our finding the place.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import html
 import json
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote_to_bytes
 
+from referee.core.spellings import BARRIER, canonical, encoded, pieces, transformed, units, views
 from referee.errors import UsageError
 
 #: A shorter value cannot be told from ordinary text: looking for it would alter answers that never held it.
 SHORTEST = 8
-#: From this length on the first and the last characters alone are a find: servers echo keys shortened.
-_LONG, _HEAD, _TAIL = 32, 20, 16
+#: So many letters and digits of a value in a row are a find; of a shorter value half of them, but never fewer than
+#: ``LEAST``. A value with fewer than that is looked for only as a whole, and as it is written.
+PART, LEAST = 16, 12
 #: Parts of a value that is itself a JSON document count as credentials from this length on.
-_PART = 16
+_OF_DOCUMENT = 16
 
-_ENDS_OF_ESCAPES = frozenset({b"n", b"r", b"t", b"u", b"x"})
-_BLANK = b" \t\r\n\x00\x0b\x0c"
-#: Escapes of what a credential is made of, and of what is skipped; an umlaut's need not be resolved.
-_ESCAPED = re.compile(rb"\\+(?:u(00[2-7][0-9A-Fa-f]|200[b-dB-D]|2060|[fF][eE][fF]{2}|[fF]{3}[dD])|x([2-7][0-9A-Fa-f]))")
-_INVISIBLE = tuple(mark.encode() for mark in "\u200b\u200c\u200d\u2060\ufeff\ufffd")
-#: Without one of these there is nothing to resolve (``\\u00fc``, an umlaut, is none of them).
-_GATES = (*(b"\\u00%d" % digit for digit in range(2, 8)), b"\\x", b"\\u2", b"\\uf", b"\\uF")
-#: One unit of a spelling, for telling its place: an escape, a percent code, what is skipped, or a byte.
-_UNIT = re.compile(
-    rb"\\+u([0-9A-Fa-f]{4})|\\+x([0-9A-Fa-f]{2})|%([0-9A-Fa-f]{2})|(\\+[nrt]|[ \t\r\n\x00\x0b\x0c]+|"
-    + b"|".join(_INVISIBLE)
-    + rb")|\\+(/)|(.)",
-    re.DOTALL,
-)
+#: So many characters of a value are compared at first. Any part that counts covers one such gram of every ``stride``.
+_GRAM = 5
+_AT_ONCE = 32
+#: Places are looked for in so many bytes at a time; where more of such stretches hold a value, all is withheld.
+_STRETCH, _MOST_STRETCHES = 4096, 64
+#: What no find may run over, where it is cut out: the form of the document would break.
+_STRUCTURE = re.compile(rb'["{}]')
 
 
 @dataclass(frozen=True)
-class _Secret:
+class _Form:
+    """One canonical spelling of a value, and how much of it in a row is a find."""
+
     marker: bytes
-    whole: tuple[bytes, ...]
-    heads: tuple[bytes, ...]
+    text: bytes
+    least: int
+    before: bytes = b""
+    after: bytes = b""
+
+    def grams(self) -> Iterator[tuple[bytes, int]]:
+        for at in range(len(self.text) - _GRAM + 1):
+            yield self.text[at : at + _GRAM], at
+
+    def around(self, gram_at: int, view: bytes) -> bool:
+        """Whether a part that counts, and covers the gram at ``gram_at``, stands in ``view``."""
+        first, last = max(0, gram_at + _GRAM - self.least), min(gram_at, len(self.text) - self.least)
+        return any(self.text[at : at + self.least] in view for at in range(first, last + 1))
+
+    def runs(self, view: bytes) -> Iterator[tuple[int, int, int, int]]:
+        """The parts that count: where they begin and end in ``view``, and in the value."""
+        text, least = self.text, self.least
+        for gram_at in range(0, len(text) - _GRAM + 1, least - _GRAM + 1):
+            gram, at = text[gram_at : gram_at + _GRAM], 0
+            while (at := view.find(gram, at)) >= 0:
+                first, last, here, there = at, at + _GRAM, gram_at, gram_at + _GRAM
+                while first > 0 and here > 0 and view[first - 1] == text[here - 1]:
+                    first, here = first - 1, here - 1
+                while last < len(view) and there < len(text) and view[last] == text[there]:
+                    last, there = last + 1, there + 1
+                if last - first >= least:
+                    yield first, last, here, there
+                at = last
+
+
+@dataclass(frozen=True)
+class _Short:
+    """A value with too few letters and digits for the canonical view: its spellings as they are written."""
+
+    marker: bytes
+    spellings: tuple[bytes, ...]
 
 
 class Redactor:
     """Finds the values of ``secrets`` (name -> value) in bytes and texts and replaces them.
+
+    Args:
+        secrets: without any, nothing is looked at.
 
     Raises:
         UsageError: a value is too short to be told from ordinary text.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._secrets = tuple(_spellings(name, value) for name, value in sorted(secrets.items()))
-        needles = {needle for secret in self._secrets for needle in (*secret.whole, *secret.heads)}
-        # A needle that holds another one is found by it.
-        self._needles = tuple(sorted(one for one in needles if not any(o != one and o in one for o in needles)))
-        # Resolving escapes can take a value's first character for the end of one; these are looked for as they stand.
-        self._as_they_stand = tuple(one for one in self._needles if one[:1] in _ENDS_OF_ESCAPES or b"\\" in one)
+        self._forms: list[_Form] = []
+        self._short: list[_Short] = []
+        markers = []
+        for name, given in sorted(secrets.items()):
+            value = given.strip()
+            if len(value) < SHORTEST:
+                raise UsageError(
+                    f"the credential {name} has fewer than {SHORTEST} characters: "
+                    "it could not be told from ordinary text",
+                    todo=f"give {name} a value of {SHORTEST} characters or more",
+                )
+            marker = b"[redacted:" + re.sub(r"[^A-Za-z0-9_.-]", "_", name).encode() + b"]"
+            markers.append(marker)
+            for part in (value, *_parts(value)):
+                self._take(marker, part)
+        #: What stands for a text in which a value is seen and cannot be cut out.
+        self.withheld = b"".join(markers)
+        self.empty = not markers
+        self._grams: dict[bytes, list[tuple[_Form, int]]] = {}
+        for form in self._forms:
+            for gram, at in form.grams():
+                self._grams.setdefault(gram, []).append((form, at))
+        self._known = frozenset(self._grams)
+        stride = min((form.least for form in self._forms), default=LEAST) - _GRAM + 1
+        # One gram of every stride, many at a time.
+        self._cut = struct.Struct(f"{_GRAM}s{stride - _GRAM}x" * _AT_ONCE)
+        longest = max((len(form.text) for form in self._forms), default=0)
+        #: No spelling of a value is expected to be longer than that.
+        self._reach = 4 * longest + 512
+
+    def _take(self, marker: bytes, value: str) -> None:
+        raw = value.encode("utf-8", "surrogatepass")
+        text = canonical(raw)
+        if len(text) < LEAST:
+            found = {one for spelling in encoded(value) for one in (spelling, _plain(spelling)) if one}
+            self._short.append(_Short(marker, tuple(sorted(found, key=len, reverse=True))))
+            return
+        least = min(PART, max(LEAST, (len(text) + 1) // 2))
+        before = re.match(rb"[^0-9A-Za-z]*", raw)
+        after = re.search(rb"[^0-9A-Za-z]*\Z", raw)
+        ends = (before[0] if before else b"", after[0] if after else b"")
+        forms = {text: _Form(marker, text, least, *ends)}
+        for spelling in transformed(raw):
+            shape = canonical(spelling)
+            forms.setdefault(shape, _Form(marker, shape, max(LEAST, -(-least * len(shape) // len(raw)))))
+        self._forms += [form for form in forms.values() if len(form.text) >= form.least]
 
     def holds(self, data: bytes) -> bool:
-        """Whether any value stands in ``data`` in any spelling (pieces of a stream apart)."""
-        needles = self._needles
-        if not needles:
+        """Whether any value, or a part of one that counts, stands in ``data`` in any spelling."""
+        if self.empty:
             return False
-        view = _plain(data)
-        for needle in needles:
-            if needle in view:
-                return True
-        if view is not data:
-            for needle in self._as_they_stand:
-                if needle in data:
-                    return True
-        return b"%" in view and self._in_percent(view)
+        if self._forms and any(self._seen(view) for view in views(data)):
+            return True
+        return bool(self._short) and self._holds_short(data)
+
+    def holds_any(self, texts: list[bytes]) -> bool:
+        """Whether ``holds`` is true of one of the texts: looked at in one go."""
+        return self.holds(BARRIER.join(texts))
+
+    def holds_pieces(self, body: bytes) -> bool:
+        """Whether a value is cut over several members of the JSON documents of a body."""
+        if self.empty:
+            return False
+        joined = pieces(body)
+        if joined and self.holds_any(joined):
+            return True
+        if _INDEXED.search(body) is None:
+            return False
+        # The pieces of several calls take turns.
+        return self.holds_any([_join(leaves) for leaves in _leaves(body.split(b"\n")).values() if len(leaves) > 1])
 
     def redact(self, data: bytes) -> bytes:
-        """``data`` with every value replaced."""
+        """``data`` with every value replaced; ``withheld`` where that cannot be done."""
         return self._replace(data) if self.holds(data) else data
 
     def redact_text(self, text: str) -> str:
         """``text`` with every value replaced."""
-        if not self._needles:
+        if self.empty:
             return text
         data = text.encode("utf-8", "surrogatepass")
         return self._replace(data).decode("utf-8", "replace") if self.holds(data) else text
 
     def redact_stream(self, data: bytes) -> bytes:
         """A body of events, one JSON document a line, with every value replaced, also one cut over several events."""
-        if not self._needles or b"\n" not in data:
+        if self.empty or b"\n" not in data:
             return self.redact(data)
         lines = data.split(b"\n")
         changed = False
-        for pieces in _leaves(lines).values():
-            joined = "".join(piece.text for piece in pieces)
-            if len(pieces) > 1 and self.holds(joined.encode("utf-8", "surrogatepass")):
-                self._mend(lines, pieces)
+        for leaves in _leaves(lines).values():
+            if len(leaves) > 1 and self.holds(_join(leaves)):
+                self._mend(lines, leaves)
                 changed = True
         return self.redact(b"\n".join(lines) if changed else data)
 
@@ -113,29 +194,48 @@ class Redactor:
             return [self.redact_value(one) for one in value]
         return value
 
-    def _in_percent(self, view: bytes) -> bool:
-        decoded = _plain(unquote_to_bytes(view))
-        return any(needle in decoded for needle in self._needles)
+    def _seen(self, view: bytes) -> bool:
+        """Whether a part that counts stands in a canonical view: every so many characters, one gram is looked up."""
+        known, cut = self._known, self._cut
+        width = cut.size
+        for at in range(0, len(view), width):
+            grams = cut.unpack_from(view, at) if at + width <= len(view) else cut.unpack(view[at:].ljust(width))
+            if known.isdisjoint(grams):
+                continue
+            around = view[max(0, at - self._reach) : at + width + self._reach]
+            for gram in known.intersection(grams):
+                if any(form.around(gram_at, around) for form, gram_at in self._grams[gram]):
+                    return True
+        return False
+
+    def _holds_short(self, data: bytes) -> bool:
+        looked = (data, _plain(data), units(data)[0] if b"%" in data or b"&#" in data or b"\\" in data else b"")
+        return any(one in view for short in self._short for one in short.spellings for view in looked)
 
     def _replace(self, data: bytes) -> bytes:
+        spans = self._spans(data)
         out, end = [], 0
-        for first, last, marker in self._spans(data):
+        for first, last, marker in spans:
             out += [data[end:first], marker]
             end = last
         done = b"".join(out) + data[end:]
-        return b"".join(secret.marker for secret in self._secrets) if self.holds(done) else done
+        return self.withheld if self.holds(done) else done
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
-        """Where values stand in ``data``: first byte, byte after the last, marker; apart from each other, in order."""
-        units, places = _units(data)
-        found = []
-        for secret in self._secrets:
-            for spelling in (*secret.whole, *secret.heads):
-                found += [(at, at + len(spelling), secret.marker) for at in _occurrences(data, spelling)]
-                found += [
-                    (places[at][0], places[at + len(spelling) - 1][1], secret.marker)
-                    for at in _occurrences(units, spelling)
-                ]
+        """Where values stand in ``data``: first byte, byte after the last, marker; apart from each other, in order.
+
+        Only stretches that hold a value are looked at closely. Where there are too many of them, none is.
+        """
+        found: list[tuple[int, int, bytes]] = []
+        holding = 0
+        for start in range(0, max(1, len(data)), _STRETCH):
+            stretch = data[start : start + _STRETCH + self._reach]
+            if not self.holds(stretch):
+                continue
+            holding += 1
+            if holding > _MOST_STRETCHES:
+                return []
+            found += [(start + first, start + last, marker) for first, last, marker in self._in_stretch(stretch)]
         spans: list[tuple[int, int, bytes]] = []
         for first, last, marker in sorted(found, key=lambda span: (span[0], -span[1])):
             if spans and first < spans[-1][1]:
@@ -144,11 +244,30 @@ class Redactor:
                 spans.append((first, last, marker))
         return spans
 
-    def _mend(self, lines: list[bytes], pieces: list[_Piece]) -> None:
+    def _in_stretch(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
+        resolved, places = units(data)
+        for short in self._short:
+            for spelling in short.spellings:
+                yield from ((at, at + len(spelling), short.marker) for at in _occurrences(data, spelling))
+                for at in _occurrences(resolved, spelling):
+                    yield places[at][0], places[at + len(spelling) - 1][1], short.marker
+        where = [place for byte, place in zip(resolved, places, strict=True) if canonical(bytes((byte,)))]
+        view = canonical(resolved)
+        for form in self._forms:
+            for begin, end, here, there in form.runs(view):
+                first, last = where[begin][0], where[end - 1][1]
+                if here == 0 and form.before and data[:first].endswith(form.before):
+                    first -= len(form.before)
+                if there == len(form.text) and form.after and data.startswith(form.after, last):
+                    last += len(form.after)
+                if not _STRUCTURE.search(data, first, last):
+                    yield first, last, form.marker
+
+    def _mend(self, lines: list[bytes], leaves: list[_Piece]) -> None:
         """Rewrite the events whose pieces spell a value: the marker in the first of them, nothing in the others."""
-        spans = self._spans(_join(pieces))
+        spans = self._spans(_join(leaves))
         at = 0
-        for piece in pieces:
+        for piece in leaves:
             raw = piece.text.encode("utf-8", "surrogatepass")
             kept, end = [], 0
             for first, last, marker in spans:
@@ -158,9 +277,12 @@ class Redactor:
             at += len(raw)
             if kept:
                 piece.put(lines, b"".join([*kept, raw[end:]]).decode("utf-8", "replace"))
-        if self.holds(_join(pieces)):
-            for piece in pieces:
+        if self.holds(_join(leaves)):
+            for piece in leaves:
                 piece.put(lines, "")
+
+
+_INDEXED = re.compile(rb'"index"\s*+:\s*+[1-9]')
 
 
 @dataclass
@@ -216,47 +338,8 @@ def _strings(document: Any) -> Iterator[tuple[str, Any, Any, str]]:
 
 
 def _plain(data: bytes) -> bytes:
-    """``data`` without what may be strewn into a value, and with escapes resolved (percent codes apart)."""
-    view = data.translate(None, _BLANK)
-    if b"\\" in view:
-        if b"\\u" in view or b"\\x" in view:
-            for gate in _GATES:
-                if gate in view:
-                    view = _ESCAPED.sub(_unescape, view)
-                    break
-        view = view.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"").replace(b"\\/", b"/")
-    if not view.isascii():
-        for mark in _INVISIBLE:
-            view = view.replace(mark, b"")
-    return view
-
-
-def _unescape(found: re.Match[bytes]) -> bytes:
-    return _character(found.group(1)) if found.group(1) else bytes.fromhex(found.group(2).decode())
-
-
-def _character(digits: bytes) -> bytes:
-    return chr(int(digits, 16)).encode("utf-8", "surrogatepass")
-
-
-def _units(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
-    """``data`` resolved, and for each byte of that where in ``data`` it comes from."""
-    units = bytearray()
-    places: list[tuple[int, int]] = []
-    for found in _UNIT.finditer(data):
-        wide, narrow, percent, skipped, slash, plain = found.groups()
-        if skipped is not None:
-            continue
-        if wide is not None:
-            what = _character(wide)
-            if what in _INVISIBLE or what in _BLANK:
-                continue
-        else:
-            code = narrow or percent
-            what = bytes.fromhex(code.decode()) if code is not None else slash or plain
-        units += what
-        places += [found.span()] * len(what)
-    return bytes(units), places
+    """``data`` without blanks."""
+    return data.translate(None, b" \t\r\n\x00\x0b\x0c")
 
 
 def _occurrences(data: bytes, spelling: bytes) -> Iterator[int]:
@@ -264,28 +347,6 @@ def _occurrences(data: bytes, spelling: bytes) -> Iterator[int]:
     while at >= 0:
         yield at
         at = data.find(spelling, at + len(spelling))
-
-
-def _spellings(name: str, value: str) -> _Secret:
-    value = value.strip()
-    if len(value) < SHORTEST:
-        raise UsageError(
-            f"the credential {name} has fewer than {SHORTEST} characters: it could not be told from ordinary text",
-            todo=f"give {name} a value of {SHORTEST} characters or more",
-        )
-    marker = b"[redacted:" + re.sub(r"[^A-Za-z0-9_.-]", "_", name).encode() + b"]"
-    whole: dict[bytes, None] = {}
-    heads: dict[bytes, None] = {}
-    for part in (value, *_parts(value)):
-        for spelling in _encoded(part):
-            whole[spelling] = None
-            whole[_plain(spelling)] = None
-        if len(part) >= _LONG:
-            heads[part[:_HEAD].encode()] = None
-            heads[part[-_TAIL:].encode()] = None
-    whole.pop(b"", None)
-    # The longest first: what is replaced then never leaves an end of a longer spelling behind.
-    return _Secret(marker, tuple(sorted(whole, key=len, reverse=True)), tuple(heads))
 
 
 def _parts(value: str) -> Iterator[str]:
@@ -297,26 +358,5 @@ def _parts(value: str) -> Iterator[str]:
     except (ValueError, RecursionError):
         return
     for _path, _holder, _key, text in _strings(document):
-        if len(text) >= _PART:
+        if len(text) >= _OF_DOCUMENT:
             yield text
-
-
-def _encoded(value: str) -> Iterator[bytes]:
-    raw = value.encode("utf-8", "surrogatepass")
-    yield raw
-    escaped = json.dumps(value)[1:-1]
-    yield escaped.encode()
-    yield json.dumps(escaped)[1:-1].encode()
-    yield json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    yield html.escape(value).encode("utf-8", "surrogatepass")
-    yield quote(raw, safe="").encode()
-    yield quote(raw).encode()
-    yield raw[::-1]
-    yield binascii.hexlify(raw)
-    yield binascii.hexlify(raw).upper()
-    for shift in range(3):
-        # Of the characters at both ends some bits belong to the neighbours: these are left out.
-        first, last = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
-        shifted = bytes(shift) + raw
-        yield base64.b64encode(shifted)[first:last]
-        yield base64.urlsafe_b64encode(shifted)[first:last]

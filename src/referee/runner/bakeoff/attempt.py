@@ -13,10 +13,11 @@ from referee.core.answers import Reading
 from referee.core.bakeoff import Blame, Fault, Retry, Surface
 from referee.core.cases import Case, Suite
 from referee.core.redaction import Redactor
-from referee.protocols import Ask, Lane, Said
+from referee.protocols import Ask, Lane
 from referee.runner.bakeoff.budget import HALTED, Blocked, Purse
 from referee.runner.bakeoff.guards import LONGEST_WAIT, Halt, Pace
-from referee.runner.bakeoff.verdict import read_kept, verdict
+from referee.runner.bakeoff.keeping import keep
+from referee.runner.bakeoff.verdict import verdict
 
 _FAILED, _SERVER_FAILED = 400, 500
 #: Ways to fail in which no question was sent: what never came to the server costs nothing.
@@ -106,22 +107,12 @@ async def _once(way: Way, question: Question, upper: float, done: Outcome) -> Re
     try:
         said = await way.lane.ask(question.ask, way.deadline_seconds)
         answered = said.broke not in _UNSENT if said.status is None else said.status < _FAILED
-        kept = redacted(said, way.redactor)
+        kept, reading = keep(said, way.redactor, way.surface)
         done.tries.append(kept)
-        reading = read_kept(kept, way.surface)
     finally:
         if way.purse is not None:
             done.spent = (done.spent or 0.0) + way.purse.settle(upper, reading, answered=answered)
     return reading
-
-
-def redacted(said: Said, redactor: Redactor) -> KeptAnswer:
-    """An answer as it is kept, read and judged: no credential is left in it."""
-    body = redactor.redact_stream(said.body) if said.streamed or b"\n{" in said.body else redactor.redact(said.body)
-    headers, detail = said.headers, said.detail
-    if redactor.holds("\n".join((detail, *headers, *headers.values())).encode("utf-8", "surrogatepass")):
-        headers, detail = redactor.redact_value(dict(headers)), redactor.redact_text(detail)
-    return KeptAnswer(said.status, headers, body, said.broke, detail, said.streamed, round(said.latency_ms, 3))
 
 
 def _wait(way: Way, tries: int, fault: Fault | None) -> float | None:

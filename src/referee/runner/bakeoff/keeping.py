@@ -1,0 +1,113 @@
+"""What is kept of an answer: all of it, without any credential; or a note that it carried one, and no more.
+
+An answer is redacted as it stands. Then everything that the reader joins out of it is looked into: a server can cut a
+credential so that it is in no piece and yet in the whole. Where it is found there, the body is withheld, and the
+attempt is excluded: by the kept bytes, so whoever reads them again comes to the same verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from referee.adapters.store.answers import KeptAnswer
+from referee.core.answers import Reading
+from referee.core.bakeoff import Surface
+from referee.core.redaction import Redactor
+from referee.protocols import Said
+from referee.runner.bakeoff.verdict import read_kept
+
+#: How a body that had to be withheld broke, for the reader.
+WITHHELD = "withheld"
+
+
+def keep(said: Said, redactor: Redactor, surface: Surface) -> tuple[KeptAnswer, Reading]:
+    """An answer as it is kept, and its reading: no credential is left in either.
+
+    Args:
+        said: as it came.
+        redactor: of the run's credentials.
+        surface: how the lane's answers are read.
+    """
+    kept = KeptAnswer(
+        said.status, said.headers, said.body, said.broke, said.detail, said.streamed, round(said.latency_ms, 3)
+    )
+    reading = read_kept(kept, surface)
+    if not _carries(kept, reading, redactor, surface):
+        return kept, reading
+    kept = _redacted(kept, redactor)
+    reading = read_kept(kept, surface)
+    if kept.body == redactor.withheld or _carries(kept, reading, redactor, surface):
+        kept = _withheld(kept, redactor)
+        reading = read_kept(kept, surface)
+    return kept, reading
+
+
+def _carries(kept: KeptAnswer, reading: Reading, redactor: Redactor, surface: Surface) -> bool:
+    """Whether a credential stands in an answer, or in what the reader makes of it."""
+    if redactor.empty:
+        return False
+    head = "\n".join((kept.detail, *kept.headers, *kept.headers.values()))
+    # Only parts of a text and the events of a stream are cut: all else stands in the body as it is read.
+    texts = kept.body.count(b'"text"')
+    events = kept.streamed or b"\n" in kept.body
+    apart = (
+        events or texts or surface.shape == "cli-envelope" or reading.fault is not None or reading.broken is not None
+    )
+    looked = [kept.body, head.encode("utf-8", "surrogatepass"), *_texts(reading, apart=bool(apart))]
+    return redactor.holds_any(looked) or ((events or texts > 1) and redactor.holds_pieces(kept.body))
+
+
+def _texts(reading: Reading, *, apart: bool) -> Iterator[bytes]:
+    """What a row or a message may quote, ``apart`` from the calls too; what may be pieces of one value is joined."""
+    if apart:
+        sentence = reading.fault.sentence if reading.fault is not None else ""
+        for text in (reading.text, reading.broken_detail, sentence, reading.finish, reading.model, *reading.provenance):
+            if text:
+                yield text.encode("utf-8", "surrogatepass")
+    if reading.calls:
+        values: list[str] = []
+        names: list[str] = []
+        for call in reading.calls:
+            names.append(call.name)
+            _gather(call.arguments, names, values)
+        yield "".join(values).encode("utf-8", "surrogatepass")
+        yield "".join(names).encode("utf-8", "surrogatepass")
+
+
+def _gather(value: Any, names: list[str], values: list[str]) -> None:
+    """The texts and the names of members of a JSON value, in order; the reader bounds how deep it nests."""
+    if isinstance(value, str):
+        values.append(value)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            names.append(name)
+            _gather(one, names, values)
+    elif isinstance(value, list):
+        for one in value:
+            _gather(one, names, values)
+
+
+def _redacted(kept: KeptAnswer, redactor: Redactor) -> KeptAnswer:
+    body = redactor.redact_stream(kept.body)
+    headers: Mapping[str, str] = redactor.redact_value(dict(kept.headers))
+    detail = redactor.redact_text(kept.detail)
+    return KeptAnswer(kept.status, headers, body, kept.broke, detail, kept.streamed, kept.latency_ms)
+
+
+def _withheld(kept: KeptAnswer, redactor: Redactor) -> KeptAnswer:
+    """The answer without its body; a header or detail that is still suspect goes with it."""
+    lines = {name: value for name, value in kept.headers.items() if name in _PLAIN_HEADERS}
+    return KeptAnswer(
+        kept.status,
+        redactor.redact_value(lines),
+        redactor.withheld,
+        kept.broke or WITHHELD,
+        "" if kept.broke is None else redactor.redact_text(kept.detail),
+        kept.streamed,
+        kept.latency_ms,
+    )
+
+
+#: What a reader needs of the headers of an answer that is withheld.
+_PLAIN_HEADERS = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry"})
