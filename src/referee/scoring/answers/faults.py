@@ -4,10 +4,10 @@ What follows from the blame: ``INFRA`` is retried, then excluded; ``ACCOUNT`` an
 target at once; ``CASE`` is excluded and counted apart; ``MODEL`` is graded. HTTP 402 is never the model's.
 
 The names are stable: rows carry them as ``infra_class``. Beside those of the table there are ``timeout``, ``dns``,
-``connect``, ``reset``, ``protocol``, ``too_long``, ``killed``, ``no_answer`` of the transport, and, given by the
-readers of shapes, ``refusal``, ``content_filter``, ``malformed_function_call``, ``reasoning_only`` (the model's) and
-``stream_broken``, ``stream_error``, ``error_in_200``, ``not_json``, ``empty_body``, ``pending``, ``cli_error``,
-``cli_missing`` (ours), ``reader_failed``.
+``connect``, ``reset``, ``protocol``, ``too_long``, ``killed``, ``withheld``, ``no_answer`` of the transport, and, given
+by the readers of shapes, ``refusal``, ``content_filter``, ``malformed_function_call``, ``reasoning_only`` (the
+model's) and ``stream_broken``, ``stream_error``, ``error_in_200``, ``not_json``, ``empty_body``, ``pending``,
+``cli_error``, ``cli_missing`` (ours), ``reader_failed``.
 """
 
 from __future__ import annotations
@@ -210,6 +210,7 @@ _BROKE: dict[str, tuple[str, str]] = {
     "protocol": ("protocol", "The other side broke the transport's protocol"),
     "too-long": ("too_long", "The answer went beyond the lane's cap"),
     "killed": ("killed", "The CLI was killed"),
+    "withheld": ("withheld", "The answer carried a credential, so it was not kept"),
 }
 
 
