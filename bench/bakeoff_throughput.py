@@ -5,8 +5,10 @@ graded, something logged. The referee's figure has all of its own work in it: st
 redaction, the evidence log and chained rows that are synced to the disk. Beside it run a bare ``aiohttp`` loop (the
 floor: nothing redacted, nothing durable), Inspect AI and promptfoo, each in a process of its own; the repetitions are
 interleaved, and a ratio is the median of the ratios within each round. Reading the cases and importing a library are
-timed for none but promptfoo, whose command line is timed whole (its rate without its start is printed too). Goals: at least 0.5 of the bare loop, 40 times
-Inspect AI, 12 times promptfoo. Exit 1 when a goal is missed; a peer that is not there is said, and its goal not judged.
+timed for none but promptfoo, whose command line is timed whole (its rate without its start is printed too).
+
+Goals: at least 0.5 of the bare loop, 40 times Inspect AI, 12 times promptfoo. Exit 1 when a goal is missed; a peer that
+is not there is said, and its goal not judged.
 
 Peers live in ``$PEERS``; ``--install`` puts them there, at the versions below, through pip and npm.
 """

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -153,6 +154,22 @@ def test_what_waits_for_a_retry_is_given_up_at_an_interrupt_and_leaves_no_row(tm
     shard = scan_shard(space.shards()[0])
     assert shard.closed is not None
     assert shard.closed.ended == "interrupted"
+
+
+def test_an_interrupt_while_an_endpoint_is_checked_ends_the_run_at_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
+        space = RunWorkspace(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        space.freeze()
+        with running(space) as process:
+            silent.settimeout(30)
+            held, _ = silent.accept()
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            process.communicate(timeout=20)
+            assert time.monotonic() - began < 5
+            held.close()
+    assert process.returncode == 130
+    assert space.shards() == []
 
 
 def test_a_torn_last_line_is_kept_aside_and_reported(tmp_path: Path) -> None:
