@@ -115,6 +115,7 @@ def run_protocol(
                 tightened=tightened,
                 interrupts=interrupts,
                 tick=watch.tick if watch is not None else lambda _: None,
+                warn=watch.warn if watch is not None else lambda _: None,
             )
 
     return asyncio.run(main())
@@ -175,6 +176,10 @@ class Watch:
         if not self._quiet:
             self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
 
+    def warn(self, sentence: str) -> None:
+        """One line that stays, for a person who asked for quiet too."""
+        self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
+
     def tick(self, targets: Sequence[Counts]) -> None:
         """What is done so far; shown live on a terminal, as a line now and then elsewhere."""
         now = time.monotonic()
@@ -197,6 +202,8 @@ class Watch:
 
 def progress_line(one: Counts, seconds: float) -> str:
     """One target in a line: durable rows of those missing, rate, time left, spend, share of infrastructure errors."""
+    if not one.missing:
+        return f"{one.target}: nothing missing"
     rate = one.durable / seconds if seconds > 0 else 0.0
     parts = [f"{one.target}: {one.durable} of {one.missing}", f"{rate:.1f}/s" if rate else ""]
     if one.ended is None and rate:
@@ -221,12 +228,15 @@ def _print(document: dict[str, Any]) -> None:
     table = columns("target", "rows>", "passed>", "infrastructure>", "spent USD>", "ended", "shard")
     for one in document["targets"]:
         spent = f"{one['spent_usd']:.4f}" if one["spent_usd"] else ""
+        ended = (one["ended"] or "") if one["missing"] else "nothing was missing"
         table.add_row(
-            plain(one["target"]), str(one["rows"]), str(one["passed"]), str(one["infra"]), spent, one["ended"] or "",
-            one["shard"],
-        )  # fmt: skip
+            *(plain(one["target"]), str(one["rows"]), str(one["passed"]), str(one["infra"])),
+            *(spent, ended, one["shard"]),
+        )
     lay(console, table)
     for one in document["targets"]:
         if one["detail"]:
             console.print(plain(f"{one['target']}: {one['detail']}"), soft_wrap=True)
+    for sentence in document["warnings"]:
+        console.print(plain(sentence), soft_wrap=True)
     console.print(plain(f"run {document['run']} under {document['protocol_digest']}"), soft_wrap=True)
