@@ -176,6 +176,22 @@ def test_only_a_logged_decision_that_amends_renews_the_freeze(bench: Bench) -> N
     assert [one.decision for one in freezes_of(bench.log.read_bakeoff(), "demo")] == [None, 2]
 
 
+def test_a_freeze_without_a_change_carries_out_no_decision(bench: Bench) -> None:
+    first = bench.freeze()
+    with pytest.raises(NothingMatched, match="has no entry 5"):
+        bench.freeze(5)
+    bench.decide(amends=False)
+    with pytest.raises(UsageError, match="does not amend"):
+        bench.freeze(1)
+    bench.decide()
+    with pytest.raises(UsageError, match="decision 2 has nothing to carry out"):
+        bench.freeze(2)
+    assert freezes_of(bench.log.read_bakeoff(), "demo") == [first]
+    bench.edit("protocol.toml", "repeats = 3", "repeats = 1")
+    renewed = bench.freeze(2)
+    assert bench.freeze(2) == bench.freeze() == renewed
+
+
 def test_a_decision_before_the_first_freeze_cannot_amend(bench: Bench) -> None:
     with pytest.raises(UsageError, match="nothing to amend"):
         bench.decide()
@@ -190,8 +206,12 @@ def test_a_late_decision_says_so_and_a_future_one_is_refused(bench: Bench) -> No
     assert not bench.decide(amends=False).late
     with pytest.raises(UsageError, match="still to come"):
         bench.decide(amends=False, on=today + timedelta(days=2))
-    with pytest.raises(UsageError, match="its text and its reason"):
+    with pytest.raises(UsageError, match="needs a text") as caught:
         bench.decide(amends=False, text=" ")
+    assert "--reason" not in caught.value.todo
+    with pytest.raises(UsageError, match="needs its reason") as caught:
+        decide(bench.log, "demo", "what", reason=" ", by="me")
+    assert "--reason" in caught.value.todo
 
 
 def test_what_the_linter_refuses_cannot_be_frozen(bench: Bench) -> None:

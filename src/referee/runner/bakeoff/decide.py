@@ -37,8 +37,10 @@ def decide(
     Raises:
         UsageError: an empty text or reason, a day to come, or an amendment of what is not frozen.
     """
-    if not text.strip() or not reason.strip():
-        raise UsageError("a decision needs its text and its reason", todo="give the reason with --reason")
+    if not text.strip():
+        raise UsageError("a decision needs a text that says what was decided", todo="give it after the protocol's name")
+    if not reason.strip():
+        raise UsageError("a decision needs its reason", todo="give it with --reason")
     with log.numbering():
         records = log.read_bakeoff()
         if amends and not freezes_of(records, protocol):

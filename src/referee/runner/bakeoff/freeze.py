@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, digest_of_files, parse_protocol
 from referee.adapters.store.evidence import LocalEvidence
@@ -54,7 +55,7 @@ def freeze(
 
     Raises:
         Finding: the linter objects to a case, or the plan changed and no amending decision is named.
-        UsageError: the decision does not amend, or was carried out already.
+        UsageError: the decision does not amend, was carried out already, or has nothing to carry out.
         NothingMatched: there is no such decision.
     """
     refuse_objections(loaded)
@@ -64,6 +65,8 @@ def freeze(
         records = log.read_bakeoff()
         before = freezes_of(records, name)
         if before and before[-1].digest == digest:
+            if decision is not None and decision != before[-1].decision:
+                _refuse_idle(records, before, name, decision)
             return before[-1]
         if before and decision is None:
             raise _changed(loaded, before[-1], changes_since(before[-1], evidence, loaded))
@@ -131,6 +134,18 @@ def frozen_protocol(frozen: ProtocolFrozen, evidence: LocalEvidence) -> LoadedPr
         Finding: a frozen file is not in the store of evidence, or its bytes changed.
     """
     return parse_protocol({ref.name: evidence.read(ref.digest) for ref in frozen.files if ref.name != HARNESS})
+
+
+def _refuse_idle(
+    records: Sequence[BakeoffRecord], before: Sequence[ProtocolFrozen], name: str, decision: int
+) -> NoReturn:
+    """A freeze that would change nothing says what is wrong with its decision, or that it has nothing to carry out."""
+    _check_decision(records, before, name, decision)
+    raise UsageError(
+        f"nothing of {name} changed since it was frozen on {before[-1].at[:10]}: decision {decision} has nothing to "
+        "carry out",
+        todo="make the change first, then freeze with the decision's number",
+    )
 
 
 def _check_decision(
