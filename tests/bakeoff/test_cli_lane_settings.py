@@ -75,6 +75,31 @@ def test_what_is_inherited_is_redacted_like_the_credential(tmp_path: Path) -> No
     asyncio.run(lane.close())
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("GITHUB_PAT", "whatever", True),
+        ("DB_PASSWORD", "correct horse", True),
+        ("ANYTHING", "gQ7xT2mZ9rL4vB8k", True),
+        ("ANYTHING", "prefix_0a1b2c3d4e5f6a7b8c9d", True),
+        ("ANYTHING", "123e4567-e89b-12d3-a456-426614174000", True),
+        ("ANYTHING", "postgres://user:hunter2@host/db", True),
+        ("AWS_REGION", "eu-central-1", False),
+        ("GOOGLE_CLOUD_PROJECT", "get-weather-123456", False),
+        ("SOME_MODEL", "claude-3-5-sonnet-20241022", False),
+        ("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt", False),
+        ("PATH", "/store/0a1b2c3d4e5f6a7b8c9d/bin:/usr/bin", False),
+        ("GREETING", "internationalization", False),
+        ("SINCE", "20241022120000123456", False),
+    ],
+)
+def test_only_what_may_be_a_secret_is_held_for_redaction(tmp_path: Path, name: str, value: str, secret: bool) -> None:
+    aim = target(tmp_path / "x", cli={"inherit": [name]})
+    lane = CliLane(aim, spool=tmp_path, environ=environ_of(**{name: value}))
+    assert dict(lane.secrets) == {"LANE_KEY": KEY} | ({name: value} if secret else {})
+    asyncio.run(lane.close())
+
+
 def test_a_question_with_tools_is_a_fault_of_ours(tmp_path: Path) -> None:
     asked = Ask((("user", "x"),), (WireTool("t", "", {}),), require_call=True, sampling=Sampling())
     with pytest.raises(InternalError):

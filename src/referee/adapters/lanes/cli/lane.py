@@ -25,8 +25,19 @@ _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 #: Variables of these names would lead a program, and its credential, elsewhere (bake-off §11).
 _REDIRECTS = re.compile(r"_(?:URL|URI|BASE|ENDPOINT|HOST|PROXY)$|_BASE_", re.IGNORECASE)
 
-#: Inherited variables that are no secret; the value of any other is redacted like the credential.
+#: Inherited variables that are no secret, whatever they look like.
 _PLAIN = frozenset({"PATH", "LANG", "LC_ALL", "TZ", "TERM", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"})
+#: Which other inherited values are redacted like the credential: those whose variable's name says so, and those that
+#: look like one. Any other (a region, a project, a model's name) may stand in an answer, whose grade it must not change.
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNATURE|(?:^|_)(?:PAT|PIN|JWT|DSN)(?:_|$)",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(
+    r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16}"
+    r"|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+    r"|://[^/\s:@]*:[^/\s@]+@"
+)
 
 #: Characters of a program's error output in ``Said.detail``, and of its end that are looked at for them. More is kept
 #: than is looked at, so that the cut never leaves half a credential to be shown.
@@ -83,7 +94,7 @@ class CliLane:
     @property
     def secrets(self) -> Mapping[str, str]:
         """The credential, and the values of inherited variables that may be one."""
-        held = {name: value for name, value in self._inherited.items() if name not in _PLAIN and value}
+        held = {name: value for name, value in self._inherited.items() if value and _may_be_secret(name, value)}
         if self._credential is not None:
             held[self._credential.name] = self._credential.reveal()
         return held
@@ -270,6 +281,12 @@ def _inherited(cli: Cli, environ: Mapping[str, str]) -> dict[str, str]:
                 todo="give the target a base_url",
             )
     return {name: environ[name] for name in cli.inherit if name in environ}
+
+
+def _may_be_secret(name: str, value: str) -> bool:
+    if name in _PLAIN:
+        return False
+    return _SECRET_NAME.search(name) is not None or _SECRET_VALUE.search(value) is not None
 
 
 def _digest(path: Path) -> str:
