@@ -1,7 +1,7 @@
 """Prompt against oracle: instructions under which an obedient model fails by construction. Pure.
 
 The first generation's shared prompt demanded exactly one call where several were expected (bake-off §8); this is the
-check that would have found it. It reads German and English instructions sentence by sentence; a sentence that states a
+check that would have found it. It reads German and English instructions sentence by sentence, casefolded (ß is ss); a sentence that states a
 condition (``if``, ``wenn`` …) leaves the model a way out and contradicts nothing.
 """
 
@@ -20,8 +20,18 @@ _WERKZEUG = r"(?:werkzeuge?s?|tools?|funktion(?:en)?|aufrufe?|\w*aufrufe?|eintra
 
 #: The narrow sense: a request may well speak of an entry or a call that is none of a tool.
 _TOOLS = r"(?:tools?|functions?|(?:tool|function)[- ]calls?)"
-_WERKZEUGE = r"(?:werkzeuge?s?|tools?|funktion(?:en)?|(?:werkzeug|funktions|tool)-?aufrufe?)"
+_WERKZEUGE = r"(?:werkzeuge?s?|tools?|funktion(?:en)?|(?:werkzeug|funktions|tool)-?aufrufe?n?)"
 _EIN = r"ein(?:e[nmrs]?)?"
+_ONE = r"(?:one|1|a single)"
+#: Not "one or more", "one for each of them": several may follow.
+_ALONE = (
+    r"(?! (?:or|oder|per|pro|je|nach)\b| (?:for|at|in|after|before|für|bei|zu) (?:each|every|any|a time|jede[mnrs]?)\b)"
+)
+#: Not "no tool may be called twice".
+_AT_ALL = r"(?! (?:to|twice|again|more than|zweimal|erneut|mehr als)\b)"
+_CALL = r"(?:call|use|make|emit|invoke|choose|pick|select|give|return)"
+_REPLY = r"(?:answer|reply|respond)"
+_AUFRUFEN = r"(?:aufrufen|nutzen|verwenden|benutzen)"
 _RUFE = r"(?:rufe?|nutze|verwende|benutze)"
 
 _EXACTLY_ONE = re.compile(
@@ -33,22 +43,44 @@ _AT_MOST_ONE = re.compile(
     rf"\b(?:only|just|at most|no more than|never more than) (?:one|1|a single) {_TOOL}\b"
     rf"|\b(?:one|1|a single) {_TOOL} (?:only|at a time|per (?:answer|reply|turn|message|request))\b"
     rf"|\b(?:call|use|make|emit) a single {_TOOL}\b"
-    rf"|\b(?:nur|höchstens|maximal|lediglich|(?:nie|nicht) mehr als) {_EIN} (?:einzige[nrs]? )?{_WERKZEUG}\b"
+    rf"|\b(?:never|not|don't|cannot) (?:ever )?(?:{_CALL} )?more than {_ONE} {_TOOL}\b"
+    rf"|\b(?:limit|restrict|confine) (?:yourself|your (?:{_REPLY}|response|output)) to (?:just |only )?{_ONE} {_TOOL}\b"
+    rf"|\b{_CALL} (?:just |only )?(?:{_ONE}|the (?:one|single)) (?:best |right |suitable )?{_TOOLS}\b{_ALONE}"
+    rf"|\b(?:choose|pick|select) (?:an?|the) (?:\w+ ){{0,2}}{_TOOLS}\b.{{0,60}}\band (?:call|use|invoke) it\b"
+    rf"|\b(?:{_REPLY}|response|output) (?:\w+ )?(?:contains?|has|have|holds?|consists? of) (?:just |only )?{_ONE}"
+    rf" {_TOOL}\b{_ALONE}"
+    rf"|\b(?:nur|höchstens|maximal|lediglich|(?:nie|niemals|nicht|keinesfalls) mehr als) {_EIN} (?:einzige[nrs]? )?"
+    rf"{_WERKZEUG}\b"
     rf"|\b{_EIN} einzige[nmrs]? {_WERKZEUG}\b"
+    rf"|\b(?:wähle?|suche?|nimm) (?:genau |nur )?(?:{_EIN}|das eine|die eine) (?:\w+ )?{_WERKZEUGE}\b{_ALONE}"
     rf"|\b{_EIN} {_WERKZEUG} (?:pro|je) (?:antwort|nachricht|bitte|anfrage|runde)\b"
 )
 _MUST_CALL = re.compile(
     rf"\b(?:always|must) (?:call|use|make|emit) (?:an?|some|the|(?:at least |exactly )?one)\b.{{0,40}}\b{_TOOLS}\b"
     rf"|\b(?:call|use|invoke) (?:a|one|at least one) {_TOOLS} (?:for|in|with) (?:each|every|any|all)\b"
     rf"|\bfor (?:each|every) \w+,? (?:you )?(?:must )?(?:call|use|invoke) (?:a|one|at least one|exactly one) {_TOOLS}\b"
+    rf"|\b(?:each|every|any|all) \w+ (?:must|should|has to|have to|is to|are to) be (?:answered|handled|met|solved)"
+    rf" (?:with|by|through) (?:\w+ ){{0,3}}{_TOOLS}\b"
+    rf"|\b{_REPLY}(?: to)? (?:each|every|any|all) \w+ (?:with|by|through) (?:\w+ ){{0,3}}{_TOOLS}\b"
+    rf"|\b{_REPLY} (?:only|solely|exclusively) (?:with|by|through|in) (?:\w+ ){{0,3}}{_TOOLS}\b"
+    rf"|\bonly {_REPLY} (?:with|by|through|in) (?:\w+ ){{0,3}}{_TOOLS}\b"
     r"|\bnever (?:answer|reply|respond) (?:in|with) (?:plain )?(?:text|words)\b"
     rf"|\b{_RUFE} (?:immer|stets|in jedem fall|(?:zu|bei) jeder \w+|für jede \w+)\b.{{0,40}}\b{_WERKZEUGE}\b"
     rf"|\b(?:immer|stets) (?:mindestens )?{_EIN} {_WERKZEUGE}\b"
+    rf"|\b(?:musst|müssen|muss|sollst) (?:immer |stets |zwingend |mindestens |genau ){{0,2}}{_EIN} (?:der )?"
+    rf"{_WERKZEUGE} {_AUFRUFEN}\b"
+    rf"|\bantworte (?:nur|ausschliesslich|immer|stets) (?:mit|durch) (?:{_EIN} )?{_WERKZEUGE}\b"
     r"|\bantworte (?:nie|niemals) (?:in|mit) (?:worten|text)\b"
 )
 _NEVER_CALL = re.compile(
     rf"\b(?:never|do not|don't|must not) (?:call|use|invoke|make|emit) (?:a |an |any |the )?{_TOOLS}\b(?!,)"
     rf"|\bwithout (?:calling|using) (?:a |any )?{_TOOLS}\b"
+    rf"|\b{_REPLY}(?: \w+){{0,3}} without (?:a |any |the )?{_TOOLS}\b"
+    rf"|\bno {_TOOLS} (?:are|is|may be|must be|can be) (?:allowed|permitted|called|used|made|invoked)\b{_AT_ALL}"
+    rf"|\b{_TOOLS} (?:are|is) (?:not (?:allowed|permitted)|forbidden|prohibited)\b{_AT_ALL}"
+    rf"|(?<!musst )(?<!müssen )(?<!brauchst )\bk{_EIN} {_WERKZEUGE}"
+    rf" (?:{_AUFRUFEN}|aufgerufen|genutzt|verwendet|benutzt)\b"
+    rf"|\b{_WERKZEUGE} (?:sind|ist) (?:nicht erlaubt|verboten|untersagt)\b"
     rf"|\b{_RUFE} (?:nie|niemals|k{_EIN}) (?:{_EIN} )?{_WERKZEUGE}\b"
     rf"|\bohne {_WERKZEUGE}\b"
 )
@@ -57,7 +89,7 @@ _ANY_ORDER = re.compile(
 )
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|where|wherever|unless|until|once|in case"
-    r"|wenn|falls|sofern|sobald|solange|außer|es sei denn|dann|bis)\b"
+    r"|wenn|falls|sofern|sobald|solange|ausser|es sei denn|dann|bis)\b"
 )
 #: A word of every rule above: most requests have none and are passed over.
 _WORTH_A_LOOK = re.compile(
