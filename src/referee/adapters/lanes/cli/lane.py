@@ -27,8 +27,8 @@ _REDIRECTS = re.compile(r"_(?:URL|URI|BASE|ENDPOINT|HOST|PROXY)$|_BASE_", re.IGN
 
 #: Inherited variables that are no secret, whatever they look like.
 _PLAIN = frozenset({"PATH", "LANG", "LC_ALL", "TZ", "TERM", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"})
-#: Which other inherited values are redacted like the credential: those whose variable's name says so, and those that
-#: look like one. Any other (a region, a project, a model's name) may stand in an answer, whose grade it must not change.
+#: Which other inherited values are redacted like the credential: those whose variable is named like one, and those that
+#: look like one. Any other (a region, a project, a model) may stand in an answer, whose grade it must not change.
 _SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|SIGNATURE|(?:^|_)(?:PAT|PIN|JWT|DSN)(?:_|$)",
     re.IGNORECASE,
