@@ -17,6 +17,7 @@ from referee.core.bakeoff import Comparison
 from referee.errors import NothingMatched, UsageError
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Items, Para, Table
+from referee.publish.bakeoff.who import label
 from referee.scoring.bakeoff.summary import Compared, Standing, Summary
 
 if TYPE_CHECKING:  # DuckDB and the templates are loaded when a report is made
@@ -213,11 +214,11 @@ def print_board(console: Console, summary: Summary) -> None:
         lay(console, table) if board.rows else console.print("  no target is ranked", markup=False)
     for limited in summary.lane_limited:
         reasons = "; ".join(note.sentence for note in limited.reasons)
-        console.print(plain(f"not ranked: {limited.about.target}: {reasons}"), soft_wrap=True)
+        console.print(plain(f"not ranked: {label(limited.about)}: {reasons}"), soft_wrap=True)
     for arm in summary.arms:
         for one in arm.rows:
             rate = one.figures.rate
-            said = f"{arm.arm}, never pooled: {one.about.target} {figures.rate(rate)}, n = {rate.n}"
+            said = f"{arm.arm}, never pooled: {label(one.about)} {figures.rate(rate)}, n = {rate.n}"
             console.print(plain(said), soft_wrap=True)
     totals = summary.totals
     console.print(

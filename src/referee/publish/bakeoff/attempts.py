@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -114,8 +114,10 @@ def _attempt(row: tuple[Any, ...]) -> Attempt:
     )
 
 
-def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int) -> Document:
-    """The page of one case."""
+def case_document(
+    case: Case, suite: Suite, found: Sequence[Attempt], total: int, lanes: Mapping[str, str]
+) -> Document:
+    """The page of one case; ``lanes`` are the labels of targets: no verdict stands without its lane."""
     asked: list[Block] = []
     if case.prompt is not None:
         asked.append(Facts((("system prompt", Cell(suite.prompts[case.prompt])),)))
@@ -131,7 +133,7 @@ def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int
     origin = tuple((name, Cell(case.source[name])) for name in sorted(case.source))
     policy = {name: value for name, value in case.policy.model_dump(mode="json").items() if value not in {None, False}}
     known = (Para(f"The linter refuses it: {case.known_objection}"),) if case.known_objection else ()
-    rows = [_row(one) for one in found]
+    rows = [_row(one, lanes) for one in found]
     heads = ("target", "k>", "verdict", "reason", "flags", "started", "answer")
     listed: tuple[Block, ...] = (table("Every physical row; of one slot the oldest counts", heads, rows),)
     if total > len(found):
@@ -172,7 +174,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _row(one: Attempt) -> Row:
+def _row(one: Attempt, lanes: Mapping[str, str]) -> Row:
     verdict = "excluded" if one.passed is None else "passed" if one.passed else "failed"
     if not one.counts:
         verdict += ", does not count: an older row fills the slot"
@@ -181,7 +183,7 @@ def _row(one: Attempt) -> Row:
         log, offset, length, digest = one.answer
         answer = Cell(f"{log} at {offset}, {length} bytes", code=True, below=digest)
     line = cells(
-        Cell(one.target, code=True),
+        lanes.get(one.target, one.target),
         str(one.k),
         Cell(verdict, below=one.infra),
         one.reason or "no reason recorded",

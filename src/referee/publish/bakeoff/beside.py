@@ -8,7 +8,7 @@ from referee.core.cases import CATEGORIES
 from referee.publish import words
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Heading, Items, Para, Row, Section, cells, table
-from referee.publish.bakeoff.headline import every_about, target
+from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.scoring.bakeoff.figures import About, Coverage, Failures, Rate, Transport
 from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Compared, LaneLimited, Standing, Summary
 
@@ -84,8 +84,9 @@ def _counted(rate: Rate | None) -> Cell:
 def arms(summary: Summary) -> Section:
     """The arms that are never pooled into the headline, and what twins of cases show (§8)."""
     blocks: list[Block] = []
+    names = Names(summary)
     for arm in summary.arms:
-        blocks.extend(_arm(arm))
+        blocks.extend(_arm(arm, names))
     if not summary.arms:
         blocks.append(Para("The suite has no arm beside its headline."))
     for twins in summary.twins:
@@ -111,7 +112,7 @@ def arms(summary: Summary) -> Section:
     )
 
 
-def _arm(arm: ArmTable) -> Iterator[Block]:
+def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
     where = "" if arm.subset is None else f", subset {arm.subset}"
     yield Heading(
         f"{arm.arm}{where}: {figures.count(arm.cases)} cases, {'ranked by itself' if arm.ranked else 'unranked'}"
@@ -131,7 +132,7 @@ def _arm(arm: ArmTable) -> Iterator[Block]:
         caption = "Never pooled into the headline" + ("" if arm.ranked else "; shown, never ranked")
         yield table(caption, (*heads, "cases>"), [_arm_row(row) for row in arm.rows])
     if arm.not_shown:
-        yield Para(f"Without a row here: {', '.join(arm.not_shown)}.", note=True)
+        yield Para(f"Without a row here: {names.all(arm.not_shown)}.", note=True)
 
 
 def _arm_row(row: ArmRow) -> Row:
@@ -158,7 +159,7 @@ def lane_limited(summary: Summary) -> Section:
         heads = ("target", "why it is not ranked", "headline cases>", "valid attempts>", "passed>")
         rows = [_limited(row) for row in summary.lane_limited]
         blocks = (table("Counts, and no rate: what these targets show is their lane", heads, rows),)
-        noted = [f"{row.about.target}: {n.sentence}" for row in summary.lane_limited for n in row.caveats]
+        noted = [f"{label(row.about)}: {n.sentence}" for row in summary.lane_limited for n in row.caveats]
         if noted:
             blocks = (*blocks, Items("Caveats:", tuple(noted)))
     return Section("lane-limited", "Lane-limited: not ranked", blocks, "scoring.bakeoff.lanes")
@@ -237,7 +238,7 @@ def coverage(summary: Summary) -> Section:
         "past deadline>",
     )
     named = [
-        f"{row.about.target}: {what} {', '.join(f'{case} (k = {k})' for case, k in found)}"
+        f"{label(row.about)}: {what} {', '.join(f'{case} (k = {k})' for case, k in found)}"
         for row in _every(summary)
         for what, found in (("missing", row.coverage.missing_named), ("unexpected", row.coverage.unexpected_named))
         if found
@@ -289,7 +290,7 @@ def latency(summary: Summary) -> Section:
         if row.transport.latency_p50_ms is not None
     ]
     silent = [
-        f"{row.about.target}: {row.transport.latency_why or 'no reason recorded'}"
+        f"{label(row.about)}: {row.transport.latency_why or 'no reason recorded'}"
         for row in rows
         if row.transport.latency_p50_ms is None
     ]
@@ -322,7 +323,9 @@ def comparisons(summary: Summary) -> Section:
 def compared(one: Compared) -> Iterator[Block]:
     """One comparison, on each of its scopes."""
     plan = one.registered
-    yield Heading(f"{plan.a} beside {plan.b}" + (": one model, two lanes" if plan.matched_lanes else ""))
+    a = plan.a if one.about_a is None else label(one.about_a)
+    b = plan.b if one.about_b is None else label(one.about_b)
+    yield Heading(f"{a} beside {b}" + (": one model, two lanes" if plan.matched_lanes else ""))
     yield Para(plan.why)
     if plan.registered_after_one_side_was_public:
         yield Para("It was registered after the figures of one side were public.")
@@ -346,7 +349,7 @@ def compared(one: Compared) -> Iterator[Block]:
             )
             for scope in one.scopes
         ]
-        heads = ("cases", f"{plan.a}>", f"{plan.b}>", "a less b>", "p>", "both>", "only a>", "only b>", "neither>")
+        heads = ("cases", f"{a}>", f"{b}>", "a less b>", "p>", "both>", "only a>", "only b>", "neither>")
         yield table("Wilcoxon's signed-rank test on per-case rates, not corrected", (*heads, "unsteady>"), rows)
     if one.caveats:
         yield Items("Caveats:", tuple(note.sentence for note in one.caveats))

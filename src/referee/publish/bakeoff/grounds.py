@@ -8,6 +8,7 @@ from referee.core.cases import Suite
 from referee.core.records import MarketSnapshot, ProtocolFrozen
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Facts, Items, Para, Section, cells, table
+from referee.publish.bakeoff.who import Names
 from referee.publish.words import count, moment
 from referee.scoring.bakeoff.summary import GoldCase, Summary
 
@@ -16,12 +17,13 @@ def gold(summary: Summary) -> Section:
     """Cases that several targets fail in the same way, reviews of them, and cases that the linter refuses (§3, §8)."""
     blocks: list[Block] = []
     if summary.gold:
+        names = Names(summary)
         heads = ("case", "category", "the same wrong answer from", "review", "in the ranking")
         rows = [
             cells(
                 Cell(case.case, code=True, below=f"arm {case.arm}"),
                 case.category,
-                "; ".join(", ".join(targets) for _, targets in case.groups) or "no group",
+                "; ".join(names.all(targets) for _, targets in case.groups) or "no group",
                 _review(case),
                 "yes" if case.ranks else "no",
             )
@@ -78,7 +80,7 @@ def decisions(summary: Summary, freezes: Sequence[ProtocolFrozen]) -> Section:
     return Section("decisions", "Decision log", tuple(blocks), "runner.bakeoff.decide, runner.bakeoff.freeze")
 
 
-def markets(found: Sequence[MarketSnapshot]) -> Section:
+def markets(found: Sequence[MarketSnapshot], names: Names) -> Section:
     """What the market said when a block of runs began: kept, no verdict (§13)."""
     if not found:
         blocks: tuple[Block, ...] = (
@@ -87,7 +89,7 @@ def markets(found: Sequence[MarketSnapshot]) -> Section:
     else:
         rows = [
             cells(
-                Cell(one.target, code=True),
+                names(one.target),
                 f"{moment(one.at)} UTC",
                 one.source,
                 one.detail,

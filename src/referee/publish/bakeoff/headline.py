@@ -21,21 +21,16 @@ from referee.publish.bakeoff.blocks import (
     cells,
     table,
 )
+from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.publish.words import count, moment
-from referee.scoring.bakeoff.figures import About, Note
-from referee.scoring.bakeoff.summary import Board, Power, Standing, Summary
+from referee.scoring.bakeoff.figures import Note
+from referee.scoring.bakeoff.summary import Board, BoardPair, Power, Standing, Summary
 
 TIERS = {
     "viability": "fewer than 30 cases: whether a target can do it at all",
     "viability+": "30 cases or more, not of gate quality: an indication, no gate",
     "gate": "200 to 400 private, rotated cases: may decide a choice",
 }
-
-
-def target(about: About) -> Cell:
-    """A target, with the model and the lane that its name stands for: no verdict stands without its lane."""
-    lane = f"{about.lane}, {figures.say(figures.CHANNELS, about.channel)}"
-    return Cell(about.target, code=True, below=f"{about.model} through {lane}")
 
 
 def head(summary: Summary) -> str:
@@ -110,49 +105,57 @@ def _limitations(summary: Summary) -> Iterator[str]:
     standings = [row for board in summary.boards for row in board.rows]
     yield "Model plus lane: a row never measures a model alone. Name the lane with every figure."
     for tier, meaning in TIERS.items():
-        named = sorted(row.about.target for row in standings if row.tier.name == tier)
+        named = sorted(label(row.about) for row in standings if row.tier.name == tier)
         if named:
             yield f"Tier {tier} ({meaning}): {', '.join(named)}."
     if not standings:
         yield "Tier: no target is ranked, so no tier is claimed."
-    subset = sorted({f"{one.target} ({one.subset})" for one in abouts if one.subset is not None})
+    subset = sorted({f"{label(one)} ({one.subset})" for one in abouts if one.subset is not None})
     if subset:
         yield f"Subset rows, not to be compared with full rows: {', '.join(subset)}."
     else:
         yield "Subset rows: none; every target was to run the whole suite."
-    loose = sorted({one.target for one in abouts if not one.pins_sampling})
+    loose = sorted({label(one) for one in abouts if not one.pins_sampling})
     if loose:
         yield f"Unpinnable lanes: temperature and seed cannot be set for {', '.join(loose)}."
     else:
         yield "Unpinnable lanes: none; every lane takes temperature and seed, which makes no answer deterministic."
-    inlined = sorted({one.target for one in abouts if one.tool_channel == "inlined"})
+    inlined = sorted({label(one) for one in abouts if one.tool_channel == "inlined"})
     if inlined:
         yield f"No tool channel: {', '.join(inlined)} read the schemas in the prompt; not comparable with native calls."
     apart = [arm for arm in summary.totals.by_arm if not arm.headline]
     for arm in apart:
         yield f"The arm {arm.arm} is never pooled into the headline{'' if arm.ranked else ', and is unranked'}."
-    flagged = [case for case in summary.gold if case.suspect]
-    yield (
-        f"Gold-suspect cases: {len(flagged)}, out of the ranking until reviewed; rates are shown with and without them."
-        if flagged
-        else "Gold-suspect cases: none."
-    )
+    yield _gold_line(summary)
     yield "Abstention is discipline, not helpfulness: whether a model keeps from calling, not whether its answer helps."
     yield "Latency includes the lane. A verdict on it is given for own infrastructure only."
 
 
-def every_about(summary: Summary) -> list[About]:
-    """Every target of the report, ranked or not, by name."""
-    found = {row.about.target: row.about for board in summary.boards for row in board.rows}
-    found |= {row.about.target: row.about for row in summary.lane_limited}
-    return [found[name] for name in sorted(found)]
+def _gold_line(summary: Summary) -> str:
+    """How far the gold is in doubt: each case counts once, by what became of it."""
+    never = {arm.arm for arm in summary.totals.by_arm if not arm.ranked}
+    objected = {one.case for one in summary.objected}
+    ranking = [case for case in summary.gold if case.arm not in never and case.case not in objected]
+    parts = (
+        (sum(case.doubted for case in ranking), "out of the ranking until reviewed"),
+        (
+            sum(case.suspect and case.review == "stands" for case in ranking),
+            "back in it, as a review let it stand",
+        ),
+        (sum(case.review == "wrong" for case in ranking), "out of it, as a review found the gold wrong"),
+        (sum(case.suspect for case in summary.gold if case not in ranking), "of arms or cases that never rank"),
+    )
+    said = "; ".join(f"{number} {what}" for number, what in parts if number)
+    shown = ". Rates are shown with and without them." if said else "none."
+    return f"Gold-suspect cases: {said}{shown}"
 
 
 def boards(summary: Summary) -> Section:
     """The headline, one board for the whole suite and one for each subset."""
     blocks: list[Block] = []
+    names = Names(summary)
     for board in summary.boards:
-        blocks.extend(_board(board))
+        blocks.extend(_board(board, names))
     if not any(board.rows for board in summary.boards):
         blocks.append(Notice(("No target is ranked: see the lane-limited ones and why.",)))
     blocks.append(
@@ -173,7 +176,7 @@ def boards(summary: Summary) -> Section:
     )
 
 
-def _board(board: Board) -> Iterator[Block]:
+def _board(board: Board, names: Names) -> Iterator[Block]:
     name = "The whole suite" if board.subset is None else f"The registered subset {board.subset}"
     yield Heading(f"{name}: {figures.count(board.cases)} cases of the arm {', '.join(board.arms)}")
     if not board.rows:
@@ -196,13 +199,13 @@ def _board(board: Board) -> Iterator[Block]:
         "Tie clusters:",
         tuple(
             f"cluster {cluster.number}, {figures.percent(cluster.low)} to {figures.percent(cluster.high)}: "
-            f"{', '.join(cluster.targets)}"
+            f"{names.all(cluster.targets)}"
             for cluster in board.clusters
         ),
     )
     noted = (
         *board.caveats,
-        *(Note(n.code, f"{row.about.target}: {n.sentence}") for row in board.rows for n in row.caveats),
+        *(Note(n.code, f"{label(row.about)}: {n.sentence}") for row in board.rows for n in row.caveats),
     )
     if noted:
         yield Items("Caveats of this board:", tuple(note.sentence for note in noted))
@@ -214,7 +217,7 @@ def _bars(board: Board) -> Iterator[Bar]:
         if found.value is None or found.wilson is None:
             continue
         yield Bar(
-            row.about.target,
+            label(row.about),
             found.value,
             found.wilson.low,
             found.wilson.high,
@@ -253,6 +256,7 @@ def _doubled(row: Standing) -> Row:
 def separated(summary: Summary) -> Section:
     """Which pairs a paired test separates, beside the tie rule that stands (§12)."""
     blocks: list[Block] = []
+    names = Names(summary)
     for board in summary.boards:
         if not board.pairs:
             continue
@@ -269,20 +273,7 @@ def separated(summary: Summary) -> Section:
         ):
             if not chosen:
                 continue
-            rows = [
-                cells(
-                    Cell(pair.a, code=True),
-                    Cell(pair.b, code=True),
-                    "yes" if pair.same_cluster else "no",
-                    figures.count(pair.n),
-                    figures.count(pair.nonzero),
-                    figures.difference(pair.difference),
-                    figures.probability(pair.p),
-                    figures.probability(pair.p_holm),
-                    "yes" if pair.separated else "no",
-                )
-                for pair in chosen
-            ]
+            rows = [_pair(pair, names) for pair in chosen]
             heads = ("a", "b", "tied", "shared cases>", "unequal>", "a less b>", "p>", "p (Holm)>", "separated")
             blocks.append(table(caption, heads, rows, fold=fold))
     if not blocks:
@@ -296,6 +287,20 @@ def separated(summary: Summary) -> Section:
         )
     )
     return Section("pairs", "Which pairs a paired test separates", tuple(blocks), "scoring.bakeoff.paired")
+
+
+def _pair(pair: BoardPair, names: Names) -> Row:
+    return cells(
+        names(pair.a),
+        names(pair.b),
+        "yes" if pair.same_cluster else "no",
+        figures.count(pair.n),
+        figures.count(pair.nonzero),
+        figures.difference(pair.difference),
+        figures.probability(pair.p),
+        figures.probability(pair.p_holm),
+        "yes" if pair.separated else "no",
+    )
 
 
 def power(summary: Summary) -> Section:

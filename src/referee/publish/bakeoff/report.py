@@ -24,6 +24,7 @@ from referee.publish.bakeoff import beside, grounds, headline, markdown
 from referee.publish.bakeoff.attempts import case_document, open_attempts
 from referee.publish.bakeoff.blocks import Document
 from referee.publish.bakeoff.export import export
+from referee.publish.bakeoff.who import Names, every_about, label
 from referee.scoring.bakeoff.summary import Summary
 
 SCHEMA = "referee.bakeoff-report/1"
@@ -79,7 +80,7 @@ def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
             headline.power(summary),
             beside.latency(summary),
             beside.comparisons(summary),
-            grounds.markets(basis.market),
+            grounds.markets(basis.market, Names(summary)),
             grounds.decisions(summary, basis.freezes),
             grounds.evidence(summary, basis.freezes),
             grounds.cases(basis.suite, paged, left_out),
@@ -138,6 +139,7 @@ def _write_cases(basis: Basis, found: Environment, out: Path) -> tuple[list[str]
     spool = out / ".spool"
     spool.mkdir()
     paged: list[str] = []
+    lanes = {about.target: label(about) for about in every_about(basis.summary)}
     try:
         with open_attempts(basis.shards, spool) as (cases, left_out):
             for name, rows, total in cases:
@@ -146,7 +148,7 @@ def _write_cases(basis: Basis, found: Environment, out: Path) -> tuple[list[str]
                     continue
                 html = page.render(
                     **_frame("../../../"),
-                    document=case_document(case, basis.suite, rows, total),
+                    document=case_document(case, basis.suite, rows, total, lanes),
                     data="../report.json",
                     up="../index.html",
                     up_name=basis.summary.plan.title,

@@ -1,0 +1,44 @@
+"""How a report names a target: never without its lane (bake-off §4: a verdict without its lane is incomplete)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from referee.publish.bakeoff import figures
+from referee.publish.bakeoff.blocks import Cell
+from referee.scoring.bakeoff.figures import About
+from referee.scoring.bakeoff.summary import Summary
+
+
+def target(about: About) -> Cell:
+    """A target, with the model and the lane that its name stands for."""
+    lane = f"{about.lane}, {figures.say(figures.CHANNELS, about.channel)}"
+    return Cell(about.target, code=True, below=f"{about.model} through {lane}")
+
+
+def label(about: About) -> str:
+    """A target and its lane in few words: ``own-strong · own infrastructure``."""
+    program = f" {about.cli}" if about.cli else ""
+    return f"{about.target} · {figures.say(figures.CHANNELS, about.channel)}{program}"
+
+
+class Names:
+    """The labels of a report's targets."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._labels = {about.target: label(about) for about in every_about(summary)}
+
+    def __call__(self, name: str) -> str:
+        """A target's label; a target without a row has no lane to name."""
+        return self._labels.get(name, name)
+
+    def all(self, names: Iterable[str]) -> str:
+        """Several, in the order in which they are given."""
+        return ", ".join(self(name) for name in names)
+
+
+def every_about(summary: Summary) -> list[About]:
+    """Every target of the report, ranked or not, by name."""
+    found = {row.about.target: row.about for board in summary.boards for row in board.rows}
+    found |= {row.about.target: row.about for row in summary.lane_limited}
+    return [found[name] for name in sorted(found)]
