@@ -199,6 +199,18 @@ def test_who_waits_for_money_ends_with_the_halt_and_begins_no_call(tmp_path: Pat
     asyncio.run(waits())
 
 
+def test_a_halt_that_comes_while_the_credit_is_read_begins_no_call(tmp_path: Path) -> None:
+    async def reads() -> None:
+        purse, account = _purse(tmp_path)
+        halt = Halt()
+        halt.ask("interrupted")
+        assert await purse.hold(8.0, halt) is HALTED
+        account.close()
+
+    asyncio.run(reads())
+    assert bounds(tmp_path, ACCOUNT) == {"b-1": 0.0}, "what was not begun is not held"
+
+
 def test_a_target_that_stops_wakes_nobody_for_good_and_leaves_nobody_asleep(tmp_path: Path) -> None:
     """Two targets of one account: when the last call under way is settled, who waits is told that nothing is left."""
 
@@ -280,25 +292,29 @@ def test_a_killed_run_leaves_what_it_may_have_spent_and_the_next_is_held_to_it(t
         assert len([got for got in server.got if "City" in got.question]) == asked
 
 
-def test_a_bound_is_durable_before_its_call_begins(tmp_path: Path) -> None:
-    metered = {**LEDGER, "credit_usd": 1000.0}
-    seen: list[tuple[float, int]] = []
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_bound_is_durable_before_its_call_begins(tmp_path: Path, concurrency: int) -> None:
+    # 4.096 USD at most a call, 0.015 by its count of tokens.
+    metered = {**LEDGER, "credit_usd": 1000.0, "price": {"input": 0.0, "output": 1000.0}}
+    plan = f"[guards]\nconcurrency = {concurrency}\n"
+    seen: list[float] = []
     with serving(calls=right) as server:
-        space = RunWorkspace(tmp_path, server.url, cases=12, repeats=1, one=metered)
+        space = RunWorkspace(tmp_path, server.url, cases=12, repeats=1, plan=plan, one=metered)
         space.freeze()
 
         def look(got: Any) -> None:
             if "City" in got.question:
-                seen.append((written(space), server.under_way))
+                answered = len(seen) - server.under_way + 1
+                seen.append(written(space) - 4.096 * server.under_way - 0.015 * answered)
 
         server.script = look
         space.run()
     assert len(seen) == 12
-    assert all(bound >= 4.0 * under_way for bound, under_way in seen)
+    assert min(seen) > -1e-9, "a call was under way that no bound had room for"
     assert written(space) == pytest.approx(spent(space))
 
 
-def test_bounds_read_the_highest_line_of_a_killed_run_and_the_last_of_one_that_ended(tmp_path: Path) -> None:
+def test_the_last_whole_line_counts_and_a_bound_that_stands_there_is_not_written_again(tmp_path: Path) -> None:
     log = SpendLog(tmp_path, run="b-1", account="A_KEY")
     for usd in (3.0, 5.0, 4.0):
         log.at_most(usd)
@@ -334,6 +350,18 @@ def test_verify_misses_money_that_is_not_written_down(tmp_path: Path) -> None:
     assert written(space) == pytest.approx(0.54), "without it, the rows count"
     path.write_bytes(whole)
     space.verify()
+
+
+def test_a_run_without_bounds_counts_by_its_rows_beside_one_with_bounds(tmp_path: Path) -> None:
+    each = {**LEDGER, "credit_usd": 100.0}
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=4, repeats=1, one=each, two=each)
+        space.run("one")
+        space.run("two")
+    first, _ = sorted(space.records.glob("spend-*.jsonl"))
+    assert written(space) == pytest.approx(1.08)
+    first.unlink()
+    assert written(space) == pytest.approx(1.08)
 
 
 def test_a_disk_that_takes_no_bound_lets_no_call_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

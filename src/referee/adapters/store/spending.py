@@ -96,9 +96,8 @@ def every_bound(root: Path) -> dict[tuple[str, str], float]:
     for path in sorted(root.glob(f"{PREFIX}-*.jsonl")):
         lines = read_bounds(path)
         if lines:
-            usd = lines[-1].usd if lines[-1].final else max(line.usd for line in lines)
             key = (lines[0].account, lines[0].run)
-            found[key] = found.get(key, 0.0) + usd
+            found[key] = found.get(key, 0.0) + lines[-1].usd  # bounds only rise, but for the final one
     return found
 
 
