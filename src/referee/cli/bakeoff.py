@@ -47,7 +47,11 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Write protocols/NAME: the plan with its defaults explained, the cases, and a place for subsets."""
+    from referee.cli.bakeoff_init import ROTATING  # noqa: PLC0415 — suites and templates are for init alone
+
     stores = open_stores(workspace)
+    seed = private_seed(stores)
+    drawn = suite == ROTATING and not seed.exists()
     directory, loaded = init_protocol(stores, name, suite=suite, targets=target or ["keyword-baseline"])
     if as_json:
         _print_json(
@@ -59,11 +63,20 @@ def init(
                 "cases": len(loaded.suite.cases),
                 "targets": [planned.target for planned in loaded.protocol.targets],
                 "digest": loaded.digest,
+                "seed": str(seed) if suite == ROTATING else None,
             }
         )
         return
     console = out()
-    console.print(plain(f"{directory}: {len(loaded.suite.cases)} cases of the suite {loaded.suite.name}"))
+    cases_of = f"{len(loaded.suite.cases)} cases of the suite {loaded.suite.name}"
+    console.print(plain(f"{directory}: {cases_of}"), soft_wrap=True)
+    if suite == ROTATING:
+        fresh = "drawn now and kept in" if drawn else "of"
+        said = f"  made from the private seed {fresh} {seed}: keep it private, and keep it"
+        console.print(plain(said), soft_wrap=True)
+    planned = ", ".join(one.target for one in loaded.protocol.targets)
+    why = "" if target else "; no --target was given: add others under [[targets]] in protocol.toml"
+    console.print(plain(f"  planned: {planned}{why}"), soft_wrap=True)
     console.print(plain(f"  read and change protocol.toml, then freeze it: referee bakeoff freeze {name}"))
 
 
@@ -75,8 +88,13 @@ def init_protocol(stores: Stores, name: str, *, suite: str, targets: list[str]) 
         load_target(target, stores.workspace.targets)
     make_workspace(stores)
     directory = stores.workspace.protocols / name
-    write_protocol(directory, name, suite=suite, targets=targets, seed=stores.workspace.root / "private" / "seed")
+    write_protocol(directory, name, suite=suite, targets=targets, seed=private_seed(stores))
     return directory, load_protocol(directory)
+
+
+def private_seed(stores: Stores) -> Path:
+    """The file of the workspace's private seed, from which rotating cases are made."""
+    return stores.workspace.root / "private" / "seed"
 
 
 @app.command()
@@ -176,23 +194,38 @@ def decisions(name: NameArgument, workspace: WorkspaceOption = None, as_json: Js
 @app.command()
 def review(
     name: NameArgument,
-    case: Annotated[str, typer.Argument(help="The case whose gold is suspect.")],
     stands: Annotated[bool, typer.Option("--stands/--wrong", help="Whether the gold stands.")],
     note: Annotated[str, typer.Option(help="What was found.")],
+    case: Annotated[str | None, typer.Argument(help="The case whose gold is suspect.")] = None,
+    all_suspects: Annotated[
+        bool, typer.Option("--all-suspects", help="Every case that waits for a review: one record each.")
+    ] = False,
+    shard: Annotated[
+        list[str] | None,
+        typer.Option(help="A shard that shows the suspicion; without it, all under the protocol as it is frozen now."),
+    ] = None,
     by: ByOption = "evaluator",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Record a person's review of a case that two targets failed in the same way; both rates stay visible."""
-    from referee.runner.bakeoff.decide import review as log_review  # noqa: PLC0415
+    from referee.runner.bakeoff.review import review_shown  # noqa: PLC0415
 
+    if (case is None) is not all_suspects:
+        raise UsageError(
+            "a review is of one case, or of all that wait", todo="name the case, or say --all-suspects, not both"
+        )
     stores = open_stores(workspace)
-    suite = load(stores, name).suite
-    record = log_review(open_bakeoff(stores), name, case, stands=stands, note=note, by=by, suite=suite)
+    basis = bakeoff_report.gather_basis(stores, name, shard or [], every=not shard)
+    records = review_shown(open_bakeoff(stores), basis, case, stands=stands, note=note, by=by)
+    shown = [record.model_dump(mode="json", exclude={"kind"}) for record in records]
     if as_json:
-        _print_json({"schema": REVIEW_SCHEMA, **record.model_dump(mode="json", exclude={"kind"})})
+        _print_json({"schema": REVIEW_SCHEMA, **({"reviews": shown} if all_suspects else shown[0])})
         return
-    out().print(plain(f"{case}: the gold {'stands' if stands else 'is wrong'}, reviewed by {by}"), soft_wrap=True)
+    console = out()
+    for record in records:
+        said = f"{record.case}: the gold {'stands' if record.stands else 'is wrong'}, reviewed by {record.by}"
+        console.print(plain(said), soft_wrap=True)
 
 
 app.command()(bakeoff_run.run)

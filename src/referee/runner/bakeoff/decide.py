@@ -12,6 +12,9 @@ from referee.errors import NothingMatched, UsageError
 from referee.runner.bakeoff.freeze import freezes_of
 from referee.scoring.bakeoff.gold import reviewed_digest
 
+#: Most characters of a decision, its reason, or a review's note: reports show them whole.
+LONGEST = 2_000
+
 
 def decide(
     log: RecordFiles,
@@ -41,6 +44,8 @@ def decide(
         raise UsageError("a decision needs a text that says what was decided", todo="give it after the protocol's name")
     if not reason.strip():
         raise UsageError("a decision needs its reason", todo="give it with --reason")
+    _fits("decision", text)
+    _fits("reason", reason)
     with log.numbering():
         records = log.read_bakeoff()
         if amends and not freezes_of(records, protocol):
@@ -65,6 +70,15 @@ def decide(
         )
         log.append(record)
     return record
+
+
+def _fits(what: str, text: str) -> None:
+    """Raise ``UsageError`` for words that every reader of every report would have to scroll past."""
+    if len(text) > LONGEST:
+        raise UsageError(
+            f"the {what} has {len(text)} characters, more than {LONGEST}",
+            todo="say it in short, and name where the rest is kept",
+        )
 
 
 def decisions_of(records: Sequence[BakeoffRecord], protocol: str) -> list[DecisionLogged]:
@@ -95,6 +109,7 @@ def review(
         raise NothingMatched(f"the suite {suite.name} has no case {case!r}")
     if not note.strip():
         raise UsageError("a review needs a note that says what was found", todo="give it with --note")
+    _fits("note", note)
     with log.numbering():
         record = GoldReviewed(
             protocol=protocol,
