@@ -50,6 +50,11 @@ test-fast: setup
 bench: environment
 	@$(BIN)/python bench/attempt_overhead.py
 	@$(BIN)/python bench/recorder.py
+	@$(BIN)/python bench/grading.py --install
+	@$(BIN)/python bench/bakeoff_statistics.py
+	@$(BIN)/python bench/bakeoff_throughput.py --install
+	@$(BIN)/python bench/summary.py
+	@$(BIN)/python bench/bakeoff_endurance.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache node_modules
