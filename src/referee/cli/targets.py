@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
-from referee.adapters.catalog.targets import SCHEMA, list_targets, load_target, read_target
+from referee.adapters.catalog.targets import METERED, SCHEMA, SELF_HOSTED, list_targets, load_target, read_target
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, make_lane, make_workspace, open_stores
@@ -75,20 +77,72 @@ def add(
         str, typer.Option(help="The API: openai-chat, openai-responses, anthropic-messages or ollama.")
     ] = "openai-chat",
     key_env: Annotated[
-        str | None, typer.Option(help="The NAME of the environment variable that holds the key; never the key.")
+        str | None,
+        typer.Option(
+            help="The NAME of the environment variable that holds the key, in capitals with underscores between words, "
+            "such as PROVIDER_API_KEY; never the key."
+        ),
+    ] = None,
+    self_host: Annotated[
+        str | None,
+        typer.Option(
+            help="Whether one could host it oneself: feasible (the default of local and own-infrastructure), costly or "
+            "not-feasible (the default of all others)."
+        ),
+    ] = None,
+    quantisation: Annotated[str | None, typer.Option(help="A pin: such as Q4_K_M.")] = None,
+    precision: Annotated[str | None, typer.Option(help="A pin: such as bf16.")] = None,
+    context: Annotated[int | None, typer.Option(help="A pin: the context that is served, tokens.")] = None,
+    revision: Annotated[str | None, typer.Option(help="A pin: the commit or digest that is served.")] = None,
+    metered: Annotated[
+        bool, typer.Option("--metered", help="Every call costs money; router and metered-api always are.")
+    ] = False,
+    credit_usd: Annotated[
+        float | None, typer.Option(help="What may be spent, US dollars: a ledger is kept against it.")
+    ] = None,
+    price: Annotated[
+        tuple[float, float] | None, typer.Option(help="INPUT OUTPUT: US dollars for a million tokens.")
+    ] = None,
+    price_model: Annotated[
+        str | None, typer.Option(help="Instead of a price: the model's name in the table of prices that is installed.")
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write targets/NAME.toml for an endpoint; add pins to it by hand (quantisation, context, revision …)."""
+    """Write targets/NAME.toml for an endpoint. Every key that the file may have stands in docs/targets.md."""
     stores = open_stores(workspace)
     file = stores.workspace.targets / f"{name}.toml"
-    values = {"model": model, "lane": lane, "channel": channel, "sovereignty": sovereignty, "base_url": base_url}
-    if key_env is not None:
-        values["key_env"] = key_env
-    text = f"schema = {json.dumps(SCHEMA)}\n" + "".join(
-        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items()
-    )
+    if self_host is None and channel in SELF_HOSTED:
+        self_host = "feasible"
+    credit, market = _credit(base_url, credit_usd)
+    gated = metered or channel in METERED
+    if (gated and credit is None) or (credit == "ledger" and price is None and price_model is None):
+        raise UsageError(
+            f"the target {name} is metered: the budget gate needs to know what may be spent and at which price",
+            todo="give --credit-usd 10 and --price INPUT OUTPUT (or --price-model NAME); what costs nothing is of the "
+            "channel hosted-free-tier",
+        )
+    values = {
+        "model": model,
+        "lane": lane,
+        "channel": channel,
+        "sovereignty": sovereignty,
+        "self_host": self_host,
+        "base_url": base_url,
+        "key_env": key_env,
+        "quantisation": quantisation,
+        "precision": precision,
+        "context": context,
+        "revision": revision,
+        "metered": True if gated or credit is not None else None,
+        "credit": credit,
+        "credit_usd": credit_usd,
+        "price_model": price_model,
+        "market": market,
+    }
+    text = f"schema = {json.dumps(SCHEMA)}\n" + _lines(values)
+    if price is not None:
+        text += "\n[price] # US dollars for a million tokens\n" + _lines({"input": price[0], "output": price[1]})
     if name in list_targets(stores.workspace.targets):
         raise UsageError(f"the target {name} is there already", todo=f"edit {file}, or choose another name")
     read_target(name, f"targets/{name}.toml", text.encode())
@@ -139,6 +193,24 @@ def check(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOp
         console.print(plain(f"  {what}: {said}"), soft_wrap=True)
 
 
+def _credit(base_url: str, credit_usd: float | None) -> tuple[str | None, str | None]:
+    """Where the remaining credit and the market are read: OpenRouter publishes both, elsewhere a ledger is kept."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:  # the file is refused for it
+        host = ""
+    router = host == "openrouter.ai"
+    if credit_usd is not None:
+        return "ledger", "openrouter" if router else None
+    return ("openrouter", "openrouter") if router else (None, None)
+
+
+def _lines(values: Mapping[str, Any]) -> str:
+    return "".join(
+        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items() if value is not None
+    )
+
+
 def serve_baseline(
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
 ) -> None:
@@ -152,9 +224,14 @@ def serve_baseline(
 
 
 async def _check(target: Target, spool: Path, stores: Stores) -> LaneFacts:
+    from referee.core.redaction import Redactor  # noqa: PLC0415 — with what follows, slow to import
+    from referee.runner.bakeoff.keeping import without_credentials, without_secrets  # noqa: PLC0415
+
     lane = make_lane(target, spool=spool, environ=os.environ, ca_bundle=stores.workspace.ca_bundle())
     try:
-        return await lane.check()
+        redactor = Redactor(lane.secrets)
+        with without_secrets(redactor):
+            return without_credentials(await lane.check(), redactor)
     finally:
         await lane.close()
 

@@ -7,6 +7,8 @@ attempt is excluded: by the kept bytes, so whoever reads them again comes to the
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +16,8 @@ from referee.adapters.store.answers import KeptAnswer
 from referee.core.answers import Reading
 from referee.core.bakeoff import Surface
 from referee.core.redaction import Redactor
-from referee.protocols import Said
+from referee.errors import InternalError, RefereeError
+from referee.protocols import LaneFacts, Said
 from referee.runner.bakeoff.verdict import read_kept
 
 #: How a body that had to be withheld broke, for the reader.
@@ -41,6 +44,30 @@ def keep(said: Said, redactor: Redactor, surface: Surface) -> tuple[KeptAnswer, 
         kept = _withheld(kept, redactor)
         reading = read_kept(kept, surface)
     return kept, reading
+
+
+def without_credentials(facts: LaneFacts, redactor: Redactor) -> LaneFacts:
+    """What a start-up check found, without any credential: servers quote them there too."""
+    return LaneFacts(
+        model=redactor.redact_text(facts.model),
+        verified={name: redactor.redact_text(value) for name, value in facts.verified.items()},
+        said={name: redactor.redact(data) for name, data in facts.said.items()},
+        pins={name: redactor.redact_text(value) for name, value in facts.pins.items()},
+    )
+
+
+@contextlib.contextmanager
+def without_secrets(redactor: Redactor) -> Iterator[None]:
+    """No error leaves this block with a credential in its words."""
+    try:
+        yield
+    except RefereeError as exc:
+        message, todo = redactor.redact_text(exc.message), redactor.redact_text(exc.todo)
+        raise type(exc)(message, todo=todo) from None
+    except (OSError, asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except Exception as exc:  # noqa: BLE001 — whatever it says may quote an answer
+        raise InternalError(redactor.redact_text(f"{type(exc).__name__}: {exc}")) from None
 
 
 def _carries(kept: KeptAnswer, reading: Reading, redactor: Redactor, surface: Surface) -> bool:

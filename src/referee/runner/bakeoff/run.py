@@ -27,12 +27,13 @@ from referee.core.bakeoff import ShardOpened, Surface, Target
 from referee.core.provenance import sources_differ
 from referee.core.records import ShardAnnounced, ShardHead, ShardSealed
 from referee.core.redaction import Redactor
-from referee.errors import InternalError, RefereeError
+from referee.errors import InternalError
 from referee.protocols import Lane, LaneFacts
 from referee.runner.bakeoff.attempt import Way
 from referee.runner.bakeoff.budget import Purse
 from referee.runner.bakeoff.freeze import require_frozen
 from referee.runner.bakeoff.guards import Breaker, Halt, Pace
+from referee.runner.bakeoff.keeping import without_credentials, without_secrets
 from referee.runner.bakeoff.ledger import purses
 from referee.runner.bakeoff.market import keep_market
 from referee.runner.bakeoff.plan import (
@@ -139,7 +140,7 @@ async def run_bakeoff(
             if not plan.missing:
                 report.targets.append(Counts(plan.target.name, 0, ended="complete"))
         block = _Block(loaded, desk, report, redactor, tightened, interrupts, warn)
-        with _without_secrets(redactor):
+        with without_secrets(redactor):
             await block.run([plan for plan in plans if plan.missing], lanes, tick)
     finally:
         locks.close()
@@ -263,6 +264,7 @@ class _Block:
         self, plan: TargetPlan, lane: Lane, facts: LaneFacts, purse: Purse | None, halt: Halt, commits: Commits
     ) -> TargetRun:
         target, protocol = plan.target, self.loaded.protocol
+        facts = without_credentials(facts, self.redactor)
         guards = protocol.guards
         deadline = guards.cli_deadline_seconds if target.lane == "cli" else guards.deadline_seconds
         deadline = min(deadline, target.deadline_seconds or deadline)
@@ -282,11 +284,8 @@ class _Block:
             interrupted=self.interrupts.halt,
         )
         seen = [
-            self.desk.evidence.keep(f"check-{target.name}-{name}", self.redactor.redact(data))
-            for name, data in sorted(facts.said.items())
+            self.desk.evidence.keep(f"check-{target.name}-{name}", data) for name, data in sorted(facts.said.items())
         ]
-        verified = {name: self.redactor.redact_text(value) for name, value in facts.verified.items()}
-        model = self.redactor.redact_text(facts.model)
         environment: dict[str, Any] = {
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
@@ -294,9 +293,9 @@ class _Block:
             "concurrency": concurrency,
             "per_minute": min(rates, default=None),
             "tries": protocol.retry.tries,
-            "model": model,
-            "verified": verified,
-            "pins": {name: self.redactor.redact_text(value) for name, value in facts.pins.items()},
+            "model": facts.model,
+            "verified": facts.verified,
+            "pins": facts.pins,
             "checked": [ref.model_dump() for ref in seen],
         }
         opened = self._opened(plan, lane.surface, environment)
@@ -398,20 +397,6 @@ def _settled_memory() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-@contextlib.contextmanager
-def _without_secrets(redactor: Redactor) -> Iterator[None]:
-    """No error leaves this block with a credential in its words."""
-    try:
-        yield
-    except RefereeError as exc:
-        message, todo = redactor.redact_text(exc.message), redactor.redact_text(exc.todo)
-        raise type(exc)(message, todo=todo) from None
-    except (OSError, asyncio.CancelledError, KeyboardInterrupt):
-        raise
-    except Exception as exc:  # noqa: BLE001 — whatever it says may quote an answer
-        raise InternalError(redactor.redact_text(f"{type(exc).__name__}: {exc}")) from None
 
 
 def _durable(runs: Sequence[TargetRun]) -> None:
