@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from referee.adapters.catalog.bakeoff_protocols import load_protocol
+from referee.cli.bakeoff_init import ROTATING_CASES
 from referee.cli.demo import bake_off
 from referee.cli.wiring import open_stores
 from tests.bakeoff.scripted_server import serving
@@ -52,7 +53,7 @@ def test_the_five_commands_of_the_document_make_a_board(tmp_path: Path) -> None:
     assert held["holds"]
     assert held["reports"] == {"compared": 1, "not_compared": []}
     page = (tmp_path / "site" / "bakeoff" / "first" / "cases" / "s1-simple-01.html").read_text("utf-8")
-    place = re.search(r"(answers-\S+\.log) at (\d+), (\d+) bytes.*?(sha256:[0-9a-f]{64})", page)
+    place = re.search(r"referee bakeoff answer (answers-\S+\.log) (\d+) (\d+) (sha256:[0-9a-f]{64})", page)
     assert place is not None
     said = referee("bakeoff", "answer", *place.groups(), cwd=tmp_path)
     assert "try 1: status 200" in said
@@ -108,6 +109,8 @@ def test_a_private_seed_makes_fresh_cases_of_gate_size(tmp_path: Path) -> None:
         (("mine", "--sovereignty", "none"), "name the model's sovereignty class"),
         (("mine", "--base-url", "ftp://x"), "base_url is no address"),
         (("mine", "--key-env", "sk-1234567890abcdef"), "key_env is no name of an environment variable"),
+        (("mine", "--channel", "metered-api"), "--credit-usd 10 and --price INPUT OUTPUT"),
+        (("mine", "--credit-usd", "10"), "--credit-usd 10 and --price INPUT OUTPUT"),
         (("keyword-baseline",), "is there already"),
         (("../x",), "name: String should match pattern"),
     ],
@@ -126,6 +129,53 @@ def test_a_target_that_cannot_be_used_is_not_written(tmp_path: Path, argv: tuple
     assert said in done.stderr
     assert "1234567890abcdef" not in done.stderr
     assert not (tmp_path / "targets").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "lines"),
+    [
+        (("--channel", "local"), {'self_host = "feasible"'}),
+        (("--channel", "local", "--self-host", "costly"), {'self_host = "costly"'}),
+        (
+            ("--channel", "metered-api", "--credit-usd", "10", "--price", "0.4", "2"),
+            {"metered = true", 'credit = "ledger"', "credit_usd = 10.0", "input = 0.4", "output = 2.0"},
+        ),
+        (
+            ("--channel", "router", "--base-url", "https://openrouter.ai/api/v1"),
+            {"metered = true", 'credit = "openrouter"', 'market = "openrouter"'},
+        ),
+        (
+            ("--channel", "own-infrastructure", "--precision", "bf16", "--context", "32768", "--revision", "abc"),
+            {'precision = "bf16"', "context = 32768", 'revision = "abc"', 'self_host = "feasible"'},
+        ),
+    ],
+)
+def test_a_target_of_every_channel_can_be_added(tmp_path: Path, argv: tuple[str, ...], lines: set[str]) -> None:
+    given = {"--base-url": "http://127.0.0.1:1/v1", "--model": "m", "--sovereignty": "eu-origin", "--key-env": "EKEY"}
+    options = [part for pair in given.items() if pair[0] not in argv for part in pair]
+    argv = ("bakeoff", "targets", "add", "mine", *options, *argv, "-w", str(tmp_path))
+    file = Path(referee(*argv, cwd=tmp_path).strip())
+    assert lines <= set(file.read_text("utf-8").splitlines())
+    referee("bakeoff", "targets", "show", "mine", "-w", str(tmp_path), cwd=tmp_path)
+
+
+def test_init_says_what_it_plans_and_where_the_seed_is(tmp_path: Path) -> None:
+    (tmp_path / "referee.toml").write_text("")
+    said = referee("bakeoff", "init", "first", cwd=tmp_path)
+    assert "planned: keyword-baseline; no --target was given" in said
+    said = referee("bakeoff", "init", "second", "--target", "keyword-baseline", "--suite", "rotating", cwd=tmp_path)
+    assert f"second: {ROTATING_CASES} cases of the suite" in said
+    assert f"the private seed drawn now and kept in {tmp_path / 'private' / 'seed'}" in said
+    assert "no --target" not in said
+    third = json.loads(referee("bakeoff", "init", "third", "--suite", "rotating", "--json", cwd=tmp_path))
+    assert (third["cases"], third["seed"]) == (ROTATING_CASES, str(tmp_path / "private" / "seed"))
+    done = subprocess.run(
+        [*REFEREE, "bakeoff", "init", "fourth", "--suite", "nosuch"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5
+    assert "s1" in done.stderr
+    assert "rotating" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("bringup",), ("bakeoff", "freeze"), ("bakeoff", "decide")])

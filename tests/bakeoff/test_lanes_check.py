@@ -11,6 +11,7 @@ import pytest
 
 from referee.adapters.catalog.targets import load_target
 from referee.adapters.keyword_baseline.server import start_embedded
+from referee.adapters.lanes.catalogue import find_model
 from referee.adapters.lanes.lane import HttpLane
 from referee.adapters.lanes.make import make_http_lane
 from referee.adapters.lanes.surfaces import surface_of
@@ -62,6 +63,27 @@ def test_a_model_that_is_not_listed(server: ScriptedServer) -> None:
     assert "mistral-small-2506" in error.todo
     assert "OK" not in _check(target(server.url, "ok")).verified["model"]
     _refused(target(server.url, "OK"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hint"),
+    [
+        ("nosuch", "models, none of a name like it)"),
+        ("mistral-small", "nearest names there: mistral-small-2506)"),
+        ("Mistral-Small-2506", "nearest names there: mistral-small-2506)"),
+        ("mistralai/mistral-small-2506", "nearest names there: mistral-small-2506)"),
+        ("large-instruct", "nearest names there: mistral-large-instruct-2411-fp8-dynamic)"),
+    ],
+)
+def test_names_are_offered_only_where_they_are_near(server: ScriptedServer, wanted: str, hint: str) -> None:
+    server.models += ["mistral-small-2506", "mistral-large-instruct-2411-fp8-dynamic"]
+    assert _refused(target(server.url, wanted)).todo.endswith(hint)
+
+
+def test_a_short_catalogue_is_listed_whole() -> None:
+    with pytest.raises(CouldNotVerify) as caught:
+        find_model(target("http://127.0.0.1:9", "nosuch"), {"echo": {}}, "there")
+    assert caught.value.todo.endswith("(it lists: echo)")
 
 
 @pytest.mark.parametrize(
@@ -157,6 +179,8 @@ def test_ollama_pins_that_hold(server: ScriptedServer) -> None:
         "context": "16384 tokens are asked for with every question, and allocated",
     }
     assert set(facts.said) == {"tags", "show", "version", "ps"}
+    assert facts.model == "ok:latest"
+    assert facts.pins == {"quantisation": "Q4_K_M", "parameters": "3.2B", "revision": "a" * 64, "context": "16384"}
     load = next(got.body for got in server.got if got.path == "/api/chat")
     assert load == {"model": "ok", "messages": [], "options": {"num_ctx": 16384}, "stream": False}
 

@@ -187,10 +187,35 @@ def test_extra_body_names_no_credential() -> None:
         ("metered = true", "needs a way to know what is left"),
         ('metered = true\ncredit = "ledger"', "the credit that it begins with"),
         ('metered = true\ncredit = "ledger"\ncredit_usd = 5', "the ledger needs a price"),
+        ('credit = "ledger"\ncredit_usd = 5\nprice_model = "m"', "a target with a credit is metered"),
     ],
 )
 def test_a_metered_target_knows_its_money(lines: str, part: str) -> None:
     assert part in _read(_PLAIN + lines).message
+
+
+def test_all_that_money_needs_is_asked_for_at_once() -> None:
+    todo = _read(_PLAIN.replace("own-infrastructure", "metered-api")).todo
+    for need in ("metered = true", 'credit = "ledger"', "credit_usd = 10.0", "[price]", "price_model"):
+        assert need in todo
+    said = 'metered = true\ncredit = "ledger"\ncredit_usd = 10.0\n[price]\ninput = 1\noutput = 2\n'
+    read = read_target("own", "x", (_PLAIN.replace("own-infrastructure", "metered-api") + said).encode())
+    assert read.price is not None
+
+
+@pytest.mark.parametrize("name", ["OWN_GATEWAY_KEY", "EKEY", "HF_TOKEN", "KEY_2"])
+def test_names_of_variables(name: str) -> None:
+    assert read_target("own", "x", _PLAIN.replace("OWN_GATEWAY_KEY", name).encode()).key_env == name
+
+
+def test_what_stands_on_own_machines_can_be_hosted_by_oneself() -> None:
+    for channel, found in [
+        *[("own-infrastructure", "feasible"), ("local", "feasible")],
+        *[("hosted-free-tier", "not-feasible"), ("hub-inference", "not-feasible")],
+    ]:
+        text = _PLAIN.replace("own-infrastructure", channel)
+        assert read_target("own", "x", text.encode()).self_host == found
+        assert read_target("own", "x", (text + 'self_host = "costly"\n').encode()).self_host == "costly"
 
 
 def test_a_metered_api_cannot_be_free() -> None:

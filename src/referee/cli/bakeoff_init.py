@@ -10,12 +10,14 @@ from pathlib import Path
 
 from referee.adapters.catalog.bakeoff_protocols import CASES, PROTOCOL, SUBSETS
 from referee.adapters.store.durable import sync_directory
-from referee.adapters.suites import bundled_subsets, bundled_suite, load_suite, suite_bytes
+from referee.adapters.suites import bundled_names, bundled_subsets, bundled_suite, load_suite, suite_bytes
 from referee.cli.cases import rotating_suite
 from referee.core.bakeoff import Bootstrap, Guards, Retry, Sampling
 from referee.core.cases import Suite
-from referee.errors import UsageError
+from referee.errors import NothingMatched, UsageError
 
+#: Names the cases that are made from a private seed.
+ROTATING = "rotating"
 #: A gate has 200 to 400 cases.
 ROTATING_CASES = 300
 
@@ -142,9 +144,14 @@ def _suite(given: str, name: str, seed: Path | None) -> tuple[Suite, bytes, byte
     if file.suffix == ".json" or "/" in given:
         suite = load_suite(file)
         return suite, file.read_bytes(), _SUBSETS.encode()
-    if given == "rotating" and seed is not None:
+    if given == ROTATING and seed is not None:
         suite = rotating_suite(seed, cycle=name, count=ROTATING_CASES, new_seed=not seed.exists())
         return suite, suite_bytes(suite), _SUBSETS.encode()
+    if given not in bundled_names():
+        raise NothingMatched(
+            f"there is no suite named {given!r}",
+            todo=f"there are: {', '.join(bundled_names())}; {ROTATING}, from a private seed; a file such as ./my.json",
+        )
     suite = bundled_suite(given)
     registered = bundled_subsets(given)
     subsets = _SUBSETS + "".join(

@@ -23,7 +23,8 @@ BUNDLED = Path(__file__).resolve().parents[2] / "bundled" / "targets"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 #: Upper-case words joined by underscores: a key of a provider that is made of capitals and digits has none.
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+#: A short one of letters alone is none either.
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|[A-Z]{2,16}")
 #: How the keys of providers begin.
 _KEY = re.compile(r"(sk-|sk_|nvapi-|hf_|gsk_|xai-|AIza|ya29\.|pplx-|r8_|Bearer |eyJ)\S{12,}")
 #: Keys of a request that are no business of a model's settings.
@@ -48,7 +49,10 @@ RESERVED = frozenset(
 _RESERVED_OPTIONS = frozenset({"temperature", "seed", "num_predict", "num_ctx", "stop"})
 
 #: Channels with a budget gate (bake-off §4): nobody has to remember to ask for it.
-_METERED = {"metered-api", "router"}
+METERED = frozenset({"metered-api", "router"})
+
+#: Channels by which a model is hosted by oneself already.
+SELF_HOSTED = frozenset({"local", "own-infrastructure"})
 
 _HTTP = {"openai-chat", "openai-responses", "anthropic-messages", "ollama"}
 
@@ -101,7 +105,7 @@ def read_target(name: str, where: str, data: bytes) -> Target:
     _refuse_credentials(where, body)
     _refuse_guards(where, body)
     try:
-        target = Target.model_validate({"name": name, **body})
+        target = Target.model_validate({"name": name, **_self_hosted(body), **body})
     except ValidationError as exc:
         raise ConfigError(f"{where}: {one_sentence(exc)}") from exc
     for sentence, todo in _objections(target):
@@ -109,12 +113,19 @@ def read_target(name: str, where: str, data: bytes) -> Target:
     return target
 
 
+def _self_hosted(body: dict[str, Any]) -> dict[str, Any]:
+    """What runs on one's own machines can be hosted there: the file need not say it."""
+    channel = body.get("channel")
+    return {"self_host": "feasible"} if isinstance(channel, str) and channel in SELF_HOSTED else {}
+
+
 def _refuse_credentials(where: str, body: dict[str, Any]) -> None:
     """Only names of environment variables stand in files (bake-off §4). The value is never quoted."""
     name = body.get("key_env")
     if name is not None and not (isinstance(name, str) and _VARIABLE.fullmatch(name)):
         raise ConfigError(
-            f"{where}: key_env is no name of an environment variable, such as PROVIDER_API_KEY",
+            f"{where}: key_env is no name of an environment variable as one is taken here: capitals, with underscores "
+            "between words, such as PROVIDER_API_KEY",
             todo="put the credential into a variable of the environment and its name here; if it stood here, renew it",
         )
     for path, value in _strings(body):
@@ -222,18 +233,34 @@ def _about_extra_body(target: Target) -> Iterator[tuple[str, str]]:
             yield f"extra_body.{path} names a credential", "name its environment variable in key_env instead"
 
 
-def _about_money(target: Target) -> Iterator[tuple[str, str]]:
-    if target.channel in _METERED and not target.metered:
+def _lacking_money(target: Target) -> Iterator[tuple[str, str]]:
+    """Everything that the budget gate needs and the file does not say, at once, each with how it is said."""
+    gated = target.channel in METERED or target.credit is not None
+    if gated and not target.metered:
+        what = f"of the channel {target.channel}" if target.channel in METERED else "with a credit"
+        yield f"a target {what} is metered", "metered = true (so that the budget gate holds)"
+    if not gated and not target.metered:
+        return
+    ledger = target.credit != "openrouter"
+    if target.credit is None:
         yield (
-            f"a target of the channel {target.channel} is metered",
-            "say metered = true, so that the budget gate holds; what costs nothing is of the channel hosted-free-tier",
+            "a metered target needs a way to know what is left to spend",
+            'credit = "ledger" (or "openrouter" where that is asked)',
         )
-    if target.metered and target.credit is None:
-        yield "a metered target needs a way to know what is left to spend", 'say credit = "openrouter" or "ledger"'
-    if target.credit == "ledger" and target.credit_usd is None:
-        yield "the ledger needs the credit that it begins with", "say credit_usd = 10.0"
-    if target.credit == "ledger" and target.price is None and target.price_model is None:
-        yield "the ledger needs a price", "give [price] or price_model"
+    if ledger and target.credit_usd is None:
+        yield "the ledger needs the credit that it begins with", "credit_usd = 10.0"
+    if ledger and target.price is None and target.price_model is None:
+        yield (
+            "the ledger needs a price",
+            "a [price] with input and output, or a price_model",
+        )
+
+
+def _about_money(target: Target) -> Iterator[tuple[str, str]]:
+    lacks = list(_lacking_money(target))
+    if lacks:
+        free = "; what costs nothing is of the channel hosted-free-tier" if target.channel in METERED else ""
+        yield ", and ".join(what for what, _ in lacks), f"say {' and '.join(how for _, how in lacks)}{free}"
     if target.credit == "openrouter" and (target.key_env is None or target.lane != "openai-chat"):
         yield "credit is read from openrouter through the lane openai-chat and with a key_env", "correct the target"
     if target.market == "openrouter" and target.lane != "openai-chat":

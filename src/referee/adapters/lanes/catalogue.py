@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +21,8 @@ _NO_CATALOGUE = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus
 _REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 #: Kinds of way whose model names may end in a route, which catalogues do not list (``name:provider``).
 _ROUTED = {"router", "hub-inference"}
+#: So few models are listed whole; so many letters of a name tell something.
+_FEW, _TELLING = 5, 4
 
 
 async def check_listed(http: Http, target: Target, retry: Retry = ONCE) -> LaneFacts:
@@ -134,12 +136,26 @@ def find_model(target: Target, entries: Mapping[str, Mapping[str, Any]], where: 
             **entries[stem],
             "_as": f"{stem} is listed by {where}; `{route}` names a route, which no catalogue lists",
         }
-    near = difflib.get_close_matches(target.model, entries, n=3, cutoff=0.4)
-    hint = f"nearest names there: {', '.join(near)}" if near else f"it lists {len(entries)} models"
+    near = _nearest(target.model, entries)
+    if near:
+        hint = f"nearest names there: {', '.join(near)}"
+    elif len(entries) <= _FEW:
+        hint = f"it lists: {', '.join(sorted(entries)) or 'none'}"
+    else:
+        hint = f"it lists {len(entries)} models, none of a name like it"
     raise CouldNotVerify(
         f"the model {target.model} of the target {target.name} is not in the live catalogue of {where}",
         todo=f"take the exact name from the catalogue ({hint})",
     )
+
+
+def _nearest(wanted: str, names: Iterable[str]) -> list[str]:
+    """Names that one may have meant: the same in another case, with more or less around it, or a slip away."""
+    low = wanted.casefold()
+    folded = {name.casefold(): name for name in names}
+    around = [one for one in folded if low in one or (len(one) >= _TELLING and one in low)] if len(low) > 1 else []
+    close = difflib.get_close_matches(low, around or folded, n=3, cutoff=0.0 if around else 0.6)
+    return [folded[one] for one in close]
 
 
 def _context(target: Target, entry: Mapping[str, Any]) -> int | None:
