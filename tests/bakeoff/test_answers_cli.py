@@ -130,6 +130,32 @@ def test_an_empty_envelope_is_no_call_in_every_wrapper() -> None:
         assert (reading.calls, reading.broken, reading.fault, reading.well_formed) == ((), None, None, True)
 
 
+@pytest.mark.parametrize("kind", ["text", "error", "result", "assistant", "turn.completed"])
+def test_an_envelope_with_a_type_is_no_event(kind: str) -> None:
+    bare = {"type": kind, "status": "success", "tool_calls": [{"name": "f", "arguments": {"a": 1}}]}
+    for output in (bare, result(json.dumps(bare)), opencode(json.dumps(bare))):
+        reading = printed(output)
+        assert (calls_of(reading), reading.broken, reading.fault) == ([("f", {"a": 1})], None, None)
+    assert printed(f"Here:\n{json.dumps(bare)}").flags == ("repaired",)
+
+
+@pytest.mark.parametrize(
+    ("detail", "blame", "name"),
+    [
+        ("codex cannot be started: No such file or directory", CONFIG, "cli_missing"),
+        ("codex cannot be started: Permission denied", CONFIG, "cli_missing"),
+        ("codex cannot be started: Exec format error", CONFIG, "cli_missing"),
+        ("codex cannot be started: Cannot allocate memory", INFRA, "connect"),
+        ("codex cannot be started: Too many open files", INFRA, "connect"),
+    ],
+)
+def test_a_program_that_cannot_be_started_stops_the_target(detail: str, blame: Blame, name: str) -> None:
+    fault = printed("", None, broke="connect", detail=detail).fault
+    assert fault is not None
+    assert (fault.blame, fault.name) == (blame, name)
+    assert detail in fault.sentence
+
+
 def test_a_question_without_an_envelope_is_a_format_failure() -> None:
     question = "Which date do you mean? Error: none given, so I cannot tell."
     for output in (question, result(question), codex(question), gemini(question), opencode(question)):

@@ -15,7 +15,7 @@ from referee.core.answers import Reading
 from referee.core.bakeoff import Blame, Shape
 from referee.core.canonical import canonical_bytes
 from referee.errors import UsageError
-from referee.scoring.answers import envelope, read, read_message, reading
+from referee.scoring.answers import envelope, offered, read, read_message, reading
 from referee.scoring.answers.arguments import read_arguments
 from referee.scoring.answers.documents import UnusableError
 from tests.bakeoff import test_answers_cli as cli
@@ -241,6 +241,55 @@ def test_text_of_the_marks_of_json(text: str) -> None:
         check(read_message({"content": text}, inlined))
 
 
+NOTATIONS = [
+    "f",
+    "f.f",
+    "(",
+    ")",
+    "a=",
+    "a",
+    '"',
+    "'",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "<f>",
+    "</f>",
+    "<",
+    ">",
+    "```",
+    "\n",
+]
+NOTATIONS += [
+    "Action: ",
+    "Action Input:",
+    "<tool_call>",
+    "</tool_call>",
+    "[TOOL_CALLS]",
+    "<|python_tag|>",
+    "to=",
+    "1",
+    " ",
+]
+NOTATIONS += ['"name": "f"', '"arguments": {', '{"f": {"a": ', "...", "with "]
+
+
+@SETTINGS
+@given(st.lists(st.sampled_from(NOTATIONS), max_size=24).map("".join))
+def test_text_of_the_marks_of_calls(text: str) -> None:
+    for inlined in (True, False):
+        check(read_message({"content": text}, inlined))
+    shown = TOOLS.shown(text)
+    assert shown in {"none", "call", "attempt"}
+    assert shown == "none" or "f" in text
+    assert TOOLS.shown(text.replace("f", "g")) == "none"
+
+
+TOOLS = offered((("f", frozenset({"a"})), ("f.f", frozenset())))
+
 HUGE = [
     b"{" * 500_000,
     b"[" * 500_000,
@@ -259,6 +308,16 @@ HUGE = [
     b"model " * 80_000,
     b"9" * 500_000,
     b"</think>" * 60_000,
+    b"f(" * 200_000,
+    b"f({'" * 100_000,
+    b'f {"' * 100_000,
+    b"f" + b" " * 400_000 + b"x",
+    b"Action: f\n" * 40_000,
+    b"<f a=" * 80_000,
+    b"<function=f>" * 40_000,
+    b'"name": "f", ' * 30_000 + b"{",
+    b"f." * 200_000 + b"(",
+    b"*" * 400_000 + b": f",
 ]
 
 
@@ -272,6 +331,7 @@ def test_huge_and_hostile(body: bytes) -> None:
     put(body, "openai-chat", streamed=True, inlined=False)
     for raw in (text, '{"a": "' + text, "```" + text):
         read_arguments(raw)
+    assert TOOLS.shown(text) in {"none", "call", "attempt"}
     for inlined in (True, False):
         check(read_message({"content": text, "tool_calls": []}, inlined))
         check(read_message({"tool_calls": [call(text, text)]}, inlined))

@@ -377,6 +377,37 @@ def test_what_is_the_models_own_fault(shape: Any, body: Any, name: str, well_for
     assert (reading.broken is None) == (name in {"refusal", "content_filter"})
 
 
+@pytest.mark.parametrize("message", [None, ...], ids=["null", "absent"])
+@pytest.mark.parametrize(
+    ("finish", "native", "name"),
+    [
+        ("malformed_function_call", None, "malformed_function_call"),
+        ("function_call_filter: MALFORMED_FUNCTION_CALL", None, "malformed_function_call"),
+        ("stop", "MALFORMED_FUNCTION_CALL", "malformed_function_call"),
+        ("error", "MALFORMED_FUNCTION_CALL", "malformed_function_call"),
+        ("content_filter", None, "content_filter"),
+        ("stop", "SAFETY", "content_filter"),
+    ],
+)
+def test_the_models_own_fault_needs_no_message(message: Any, finish: str, native: str | None, name: str) -> None:
+    body = chat({}, finish)
+    body["choices"][0] |= {"message": message, "native_finish_reason": native}
+    if message is ...:
+        del body["choices"][0]["message"]
+    fault = read_said(body).fault
+    assert fault is not None
+    assert (fault.blame, fault.name) == (Blame.MODEL, name)
+
+
+def test_no_message_is_the_models_doing_only_where_its_finish_reason_says_so() -> None:
+    for finish, native, broken in (("length", None, "truncated"), ("stop", None, None), ("error", "length", None)):
+        body = chat({}, finish)
+        body["choices"][0] |= {"message": None, "native_finish_reason": native}
+        reading = read_said(body)
+        assert (reading.broken, reading.fault is None) == (broken, broken is not None)
+        assert reading.fault is None or reading.fault.name == "error_in_200"
+
+
 def test_a_routers_native_reason_counts_too() -> None:
     body = chat({"content": ""}, "stop")
     body["choices"][0]["native_finish_reason"] = "MALFORMED_FUNCTION_CALL"

@@ -96,8 +96,9 @@ def test_references_that_lead_nowhere_or_round_in_circles_say_nothing(reference:
 
 ROOMS = tool(
     "rooms",
-    ("city",),
+    ("city", "rooms"),
     city=TEXT,
+    rooms={"type": "integer", "default": 1},
     nights={"type": "integer", "default": 1},
     breakfast={"type": "boolean"},
     guest={"type": "object", "properties": {"name": TEXT, "age": {"type": "integer", "default": 18}}},
@@ -120,6 +121,9 @@ ROOMS = tool(
         ({"city": "Rome", "nights": 2}, {"city": "Rome", "nights": None}, False, False),
         ({"city": "Rome", "breakfast": None}, {"city": "Rome"}, True, True),
         ({"city": "Rome"}, {"city": None}, False, False),  # required: null is no city
+        ({"city": "Rome", "rooms": 1}, {"city": "Rome"}, False, False),  # required, whatever its default
+        ({"city": "Rome", "rooms": 1}, {"city": "Rome", "rooms": None}, False, False),
+        ({"city": "Rome", "rooms": 1}, {"city": "Rome", "rooms": 1}, True, True),
     ],
 )
 def test_extra_arguments_defaults_and_nulls(

@@ -9,9 +9,10 @@
   in ordinary words is text like any other.
 - ``broken``: a format failure: failed, never an abstention.
 - flag ``content_fallback``: the text of a native lane shows a call where calls are not found. It is no call; but it
-  is no clean no-call either.
+  is no clean no-call either. Notations that only the tools' names give away are found by ``offered(…).shown(text)``.
 """
 
+from referee.scoring.answers.offered import Offered, offered
 from referee.scoring.answers.reading import read, read_message
 
-__all__ = ["read", "read_message"]
+__all__ = ["Offered", "offered", "read", "read_message"]

@@ -11,10 +11,12 @@ from typing import Any
 
 from referee.core.bakeoff import Fault
 from referee.scoring.answers import faults
-from referee.scoring.answers.documents import as_count, as_dict, as_text
-from referee.scoring.answers.parts import Parts
+from referee.scoring.answers.documents import Doubled, as_count, as_dict, as_text
+from referee.scoring.answers.parts import CUT, Parts, is_models_own
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+#: Content parts that are calls on other surfaces: none here, and counted as calls in the text are.
+_CALLS_ELSEWHERE = {"tool_use", "tool_call", "toolcall", "function_call", "functioncall", "function", "tool_calls"}
 _FAILED = {"error", "network_error", "insufficient_system_resource", "abort", "aborted"}
 
 
@@ -25,20 +27,21 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
         return faults.infra("error_in_200", "The answer of HTTP 200 holds no choices")
     several = len(choices) > 1
     choice = as_dict(min(choices, key=_place) if several else choices[0])
-    finish = choice.get("finish_reason")
+    finish, native = as_text(choice.get("finish_reason")) or None, as_text(choice.get("native_finish_reason")) or None
     if choice.get("error"):
         return faults.of_inner_error(choice["error"], headers, where="error of a choice", name="error_in_200")
-    if isinstance(finish, str) and finish.casefold() in _FAILED:
+    own = is_models_own(finish) or is_models_own(native)
+    if finish is not None and finish.casefold() in _FAILED and not own:
         return faults.infra("error_in_200", f"The answer of HTTP 200 ended by {finish.casefold()!r}")
     message = choice.get("message")
     if not isinstance(message, dict):
-        return faults.infra("error_in_200", "The answer of HTTP 200 holds no message")
+        if not own and (finish is None or finish.casefold() not in CUT):
+            return faults.infra("error_in_200", "The answer of HTTP 200 holds no message")
+        message = {}  # its finish reason says why the model said nothing
     parts = of_message(message)
     if several:
         parts.flags.append("several-choices")
-    parts.finish = finish if isinstance(finish, str) else None
-    native = choice.get("native_finish_reason")
-    parts.native_finish = native if isinstance(native, str) else None
+    parts.finish, parts.native_finish = finish, native
     _take_usage(parts, document.get("usage"))
     parts.model = as_text(document.get("model")) or None
     parts.provenance = tuple(
@@ -63,6 +66,8 @@ def of_message(message: Mapping[str, Any]) -> Parts:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
         parts.refusal = as_text(refusal)
+    if isinstance(message, Doubled):
+        parts.flags.append("duplicate-keys")
     calls = message.get("tool_calls")
     if calls:
         _take_calls(parts, calls)
@@ -97,7 +102,9 @@ def _take_chunks(parts: Parts, chunks: list[Any]) -> None:
             parts.reasoned = True
         elif kind == "refusal":
             parts.refusal = as_text(as_dict(chunk).get("refusal"))
-        elif "unknown-content" not in parts.flags and kind != "reference":
+        elif kind.casefold() in _CALLS_ELSEWHERE:
+            parts.flags.append("content_fallback")
+        elif kind != "reference":
             parts.flags.append("unknown-content")
     parts.text = as_text("".join(said))
 

@@ -60,17 +60,22 @@ def _events(text: str) -> list[dict[str, Any]]:
     if text.startswith(("{", "[")):
         whole = load_body_or_none(text)
         if isinstance(whole, dict):
-            return [whole] if isinstance(whole.get("type"), str) else []
+            return [whole] if _is_event(whole) else []
         if isinstance(whole, list):
-            return [item for item in whole if isinstance(item, dict) and isinstance(item.get("type"), str)]
+            return [item for item in whole if _is_event(item)]
     found = []
     for line in text.split("\n"):
         stripped = line.strip()
         if stripped.startswith('{"') and '"type"' in stripped:
             event = load_body_or_none(stripped)
-            if isinstance(event, dict) and isinstance(event.get("type"), str):
+            if _is_event(event):
                 found.append(event)
     return found
+
+
+def _is_event(value: Any) -> bool:
+    """Whether a JSON value is an event: one with ``tool_calls`` is the model's envelope, whatever its type says."""
+    return isinstance(value, dict) and isinstance(value.get("type"), str) and "tool_calls" not in value
 
 
 def _result(events: list[dict[str, Any]]) -> Final:

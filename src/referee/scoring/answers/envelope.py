@@ -32,6 +32,8 @@ _ERROR_TEXT = re.compile(
     r"|Error: (?=.{0,80}(?:\b[45]\d\d\b|fetch failed|E[A-Z]{6,}|timed out|API key|quota|limit))"
     r"|Request timed out|Connection error|Your account does not have access|Quota exceeded|Rate limit"
 )
+#: How a system says that a program is not there or is none; that it had no room for a process passes.
+_NOT_EXECUTABLE = re.compile(r"No such file|Permission denied|Exec format|Not a directory|Is a directory")
 _LOOKED_AT = 4000
 _KILLED = {130, 134, 137, 139, 143}
 _MISSING = {126, 127}
@@ -39,6 +41,8 @@ _MISSING = {126, 127}
 
 def parts_of(status: int | None, body: bytes, *, broke: str | None, detail: str) -> Parts | Fault:
     """Take the standard output of a CLI apart."""
+    if broke == "connect" and _NOT_EXECUTABLE.search(detail):
+        return Fault(blame=Blame.CONFIG, name="cli_missing", sentence=f"The CLI could not be started: {detail}.")
     if broke is not None:
         return faults.of_transport(broke, detail)
     text, sound = decode(body)

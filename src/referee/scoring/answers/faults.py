@@ -107,7 +107,9 @@ TABLE: tuple[_Row, ...] = (
     ),
     _Row("payment_required", _ACCOUNT, (402,), "The account has no credit left"),
     _Row(
-        "insufficient_quota", _ACCOUNT, (PRINTED, 400, 403, 429), "The account's quota is used up", codes=_QUOTA_CODES
+        *("insufficient_quota", _ACCOUNT, (PRINTED, 400, 403, 429), "The account's quota is used up"),
+        codes=_QUOTA_CODES,
+        words=_words(r"\binsufficient_quota\b"),  # proxies keep the code in their message alone
     ),
     _Row("insufficient_quota", _ACCOUNT, (PRINTED,), "The account's quota is used up", words=_QUOTA),
     _Row("usage_limit", _ACCOUNT, (PRINTED, 400, 403, 429), "The account's usage limit is reached", words=_LIMITS),
@@ -132,6 +134,7 @@ TABLE: tuple[_Row, ...] = (
     _Row(
         *("malformed_function_call", _MODEL, (400, 422), "The model wrote a call that the server could not read"),
         codes=frozenset({"tool_use_failed", "malformed_function_call"}),
+        words=_words(r"\b(?:tool_use_failed|malformed_function_call)\b"),
     ),
     _Row(
         *("content_filter", _MODEL, (400, 422), "A content filter stopped the answer"),

@@ -2,41 +2,49 @@
 
 **What shows as a call on a native lane**, so that normal prose never does:
 
-- a template's mark followed at once by what it opens: ``<tool_call>`` and its kin before ``{``, ``[`` or ``<``;
-  ``<function=NAME>``; ``<invoke name=``; ``[TOOL_CALLS]`` before ``{``, ``[`` or a name; special tokens of templates;
+- a template's mark that opens one (``marks``): ``<tool_call>`` and its kin, special tokens, fences for calls;
 - text (or a fenced block, or an object in prose) that is a JSON object with ``tool_calls``, or with a name and
-  ``arguments``; only where the whole text is such an object, ``parameters`` or ``input`` count as arguments too.
+  ``arguments``; only where the whole text is such objects, ``parameters`` or ``input`` count as arguments too.
 
-It is an *attempt* when the JSON behind such a mark, or a whole text that begins as such an object, cannot be parsed.
+It is an *attempt* when what a mark opens, or what begins as such an object, cannot be parsed. What names an offered
+tool is found by ``offered``, which knows them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from referee.scoring.answers.documents import UnusableError, load_strictly
+from referee.scoring.answers.documents import Doubled, UnusableError, load_strictly
+from referee.scoring.answers.marks import Shown, marked
 from referee.scoring.answers.mending import mend
 
 _MOST_OBJECTS = 64
 _BEGINNING = 20_000  # characters in which a text that is a call says so
 _MOST_SCANNED = 1_000_000  # characters, so that an endless text of braces cannot stall the reader
 _FENCE = re.compile(r"```[\w+-]*")
-_BEFORE_JSON = re.compile(
-    r"<(?:\w+:)?(?:tool_calls?|function_calls?|toolcall)>\s*(?=[{\[<]|[\w.-]+\s*<arg_key>)|\[TOOL_CALLS?\]\s*(?=[{\[\w])"
-    r"|<\|(?:tool_call|python_tag|tool_calls_begin|tool_call_begin|tool_calls_section_begin)\|?>"
-    r"|<function=[\w.-]+>|<invoke name=|<\uff5ctool|<\|channel\|>commentary to=|functools\[\{"
+#: What ends an answer, or begins a turn, in templates that leak.
+_TOKENS = re.compile(
+    r"(?:\s|<\|start_header_id\|>\w+<\|end_header_id\|>|<\|(?!tool|python|function|channel)[\w-]+\|>|</?s>)+"
 )
-_OPENS_JSON = re.compile(r"<(?:\w+:)?(?:tool_calls?|function_calls?|toolcall)>\s*$|\[TOOL_CALLS?\]\s*$|python_tag\|>$")
+_TURN_ENDS = re.compile(r"\s*(?:<\|[\w-]+\|>|</s>|<eos>|<end_of_turn>)\s*\Z")
 _LIKE_CALL = re.compile(r'"tool_calls"\s*:\s*\[\s*\{|"name"\s*:.{0,400}?"arguments"\s*:', re.DOTALL)
+#: The same in prose, where a form is only described by ``...`` or ``<name>``.
+_PLAINLY_CALL = re.compile(
+    r'"name"\s*:\s*"\w[\w.:/-]*"[^{}]{0,400}?"arguments"\s*:\s*(?:\{(?!\s*(?:\.\.|\u2026|<|\w*\s*\}))|")'
+    r'|"tool_calls"\s*:\s*\[\s*\{\s*"(?:name|function|id|type)"\s*:\s*["{](?!\s*(?:\.\.|\u2026|<))'
+)
+_PYTHON_CALL = re.compile(r"'name'\s*:\s*'.{0,400}?'(?:arguments|parameters)'\s*:", re.DOTALL)
 _ARGUMENT_KEYS = ("arguments", "parameters", "input", "args", "action_input", "tool_input")
 _NAME_KEYS = ("name", "function", "tool", "tool_name", "action")
 
+_TYPES = ("string", "number", "integer", "boolean", "array", "object")
+_MEANT = ("function", "function_call", "tool_call")
+
 Raw = tuple[Any, Any]
-Shown = Literal["none", "call", "attempt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +55,18 @@ class Spoken:
     repaired: bool = False
     broken: str | None = None
     detail: str = ""
+    doubled: bool = False
 
 
+_BESIDE = Spoken(broken="several-objects", detail="a call stands beside an envelope that holds none")
 _NO_ENVELOPE = Spoken(broken="envelope", detail='the answer holds no envelope {"tool_calls": [...]}')
 
 
 def read_envelope(text: str) -> Spoken:
     """Read the one envelope ``{"tool_calls": [...]}`` of a text: bare; or fenced or in prose, which counts as repaired.
 
-    A call given as JSON without its envelope is taken too, as repaired. Two envelopes are a format failure.
+    A call given as JSON without its envelope is taken too, as repaired. Two envelopes are a format failure, and so is
+    a call beside an envelope that holds none: which of the two was meant would be a guess.
     """
     value = _parsed(text)
     if isinstance(value, dict) and "tool_calls" in value:
@@ -79,7 +90,8 @@ def _in_prose(text: str) -> Spoken:
     if len(found) > 1:
         return Spoken(broken="several-objects", detail="more than one envelope is given")
     if found:
-        return _of_envelope(found[0], repaired=True)
+        spoken = _of_envelope(found[0], repaired=True)
+        return _BESIDE if not spoken.calls and spoken.broken is None and calls_shown(text) != "none" else spoken
     if '"tool_calls"' in text:
         return (
             Spoken(broken="truncated", detail="the envelope ends in the middle")
@@ -91,28 +103,55 @@ def _in_prose(text: str) -> Spoken:
 
 def calls_shown(text: str) -> Shown:
     """Whether the text of a native lane shows a call, or an attempt at one that cannot be read."""
-    if not ("{" in text or "<" in text or "[" in text):
+    if not ("{" in text or "<" in text or "[" in text or "```" in text):
         return "none"
-    inside = _unfenced(text)
+    inside = unwrapped(text)
     value = _parsed(inside)
     if value is not None:
         return "call" if _calls_in(value, whole=True) else "none"
-    mark = _BEFORE_JSON.search(text)
-    if mark is not None:
-        return "call" if _readable_behind(text, mark) else "attempt"
-    if '"tool_calls"' not in text and not ('"name"' in text and '"arguments"' in text):
-        return "none"
-    values = [value for value, _ in objects_in(text)]
-    if any(_calls_in(value, whole=False) for value in values):
-        return "call"
-    begins = inside.lstrip().startswith(("{", "["))
-    return "attempt" if begins and None in values and _LIKE_CALL.search(inside[:_BEGINNING]) else "none"
+    shown = marked(text)
+    if shown != "none" or "{" not in text:
+        return shown
+    begins = inside.startswith(("{", "["))
+    if '"name"' in text or '"tool_calls"' in text or (begins and '"function"' in text):
+        placed = list(placed_objects(inside))
+        alone = begins and not _beside(inside, placed)
+        if any(_calls_in(one.value, whole=alone) for one in placed):
+            return "call"
+        if any(one.value is None for one in placed):
+            like = _LIKE_CALL.search(inside[:_BEGINNING]) if begins else _PLAINLY_CALL.search(inside[:_BEGINNING])
+            return "attempt" if like else "none"
+    return "attempt" if begins and _PYTHON_CALL.search(inside[:_BEGINNING]) else "none"
+
+
+def unwrapped(text: str) -> str:
+    """A text without the fence that it wholly stands in and without the tokens of a template around it."""
+    bare = text.strip()
+    if bare.startswith("<") and (tokens := _TOKENS.match(bare)):
+        bare = bare[tokens.end() :]
+    if bare.endswith(">"):
+        while ends := _TURN_ENDS.search(bare, max(0, len(bare) - 40)):
+            bare = bare[: ends.start()]
+    return _unfenced(bare).strip()
+
+
+def _beside(text: str, placed: Sequence[Placed]) -> bool:
+    """Whether anything but separators stands beside the objects of a text."""
+    at = 0
+    for one in placed:
+        if text[at : one.start].strip(" \n\r\t;,[]"):
+            return True
+        at = one.end
+    return bool(text[at:].strip(" \n\r\t;,[]"))
 
 
 def _of_envelope(value: dict[str, Any], *, repaired: bool) -> Spoken:
     entries = value["tool_calls"]
-    if entries is None:
-        return Spoken(repaired=True)
+    doubled = isinstance(value, Doubled)
+    if entries is None or entries == []:
+        if len(value) > 1 and _calls_in({key: said for key, said in value.items() if key != "tool_calls"}, whole=True):
+            return _BESIDE
+        return Spoken(repaired=repaired or entries is None, doubled=doubled)
     if not isinstance(entries, list):
         return Spoken(broken="envelope", detail="tool_calls of the envelope is no list")
     calls: list[Raw] = []
@@ -121,8 +160,9 @@ def _of_envelope(value: dict[str, Any], *, repaired: bool) -> Spoken:
         call = inner if isinstance(inner, dict) else entry
         if not isinstance(call, dict) or not isinstance(call.get("name"), str):
             return Spoken(broken="no-function", detail="an entry of the envelope names no function")
+        doubled = doubled or isinstance(entry, Doubled) or isinstance(call, Doubled)
         calls.append((call["name"], call.get("arguments")))
-    return Spoken(tuple(calls), repaired=repaired)
+    return Spoken(tuple(calls), repaired=repaired, doubled=doubled)
 
 
 def _unfenced(text: str) -> str:
@@ -145,8 +185,23 @@ def _parsed(text: str) -> Any:
     return value if isinstance(value, dict | list) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A JSON object in a text: None where it is no JSON; where it stands; whether its brackets are closed."""
+
+    value: Any
+    closed: bool
+    start: int
+    end: int
+
+
 def objects_in(text: str) -> Iterator[tuple[Any, bool]]:
     """The JSON objects that stand in a text, the first few: value (None where it is no JSON) and whether closed."""
+    return ((one.value, one.closed) for one in placed_objects(text))
+
+
+def placed_objects(text: str) -> Iterator[Placed]:
+    """The JSON objects that stand in a text, the first few, with their places."""
     at, scanned = 0, 0
     for _ in range(_MOST_OBJECTS):
         at = text.find("{", at)
@@ -155,30 +210,17 @@ def objects_in(text: str) -> Iterator[tuple[Any, bool]]:
         try:
             mended = mend(text, at)
         except UnusableError:
-            yield None, False
+            yield Placed(None, closed=False, start=at, end=len(text))
             return
         scanned += mended.end - at
         try:
             value, _doubled = load_strictly(mended.text)
         except (UnusableError, json.JSONDecodeError):
-            yield None, mended.whole
+            yield Placed(None, mended.whole, at, mended.end)
             at += 1
             continue
-        yield value, True
+        yield Placed(value, closed=True, start=at, end=mended.end)
         at = mended.end
-
-
-def _readable_behind(text: str, mark: re.Match[str]) -> bool:
-    """Whether the JSON that a template's mark opens can be parsed; marks that open no JSON count as readable."""
-    rest = text[mark.end() :].lstrip()
-    if not _OPENS_JSON.search(mark[0]) or not rest.startswith(("{", "[")):
-        return True
-    try:
-        mended = mend(rest, 0)
-        load_strictly(mended.text)
-    except (UnusableError, json.JSONDecodeError):
-        return False
-    return mended.whole
 
 
 def _calls_in(value: Any, *, whole: bool) -> tuple[Raw, ...]:
@@ -188,9 +230,9 @@ def _calls_in(value: Any, *, whole: bool) -> tuple[Raw, ...]:
         return found if len(found) == len(value) else ()
     if not isinstance(value, dict):
         return ()
-    if isinstance(value.get("tool_calls"), list):
+    if isinstance(value.get("tool_calls"), list) and value["tool_calls"]:
         return _calls_in(value["tool_calls"], whole=True)
-    for key in ("function", "function_call", "tool_call"):
+    for key in _MEANT:
         if isinstance(value.get(key), dict):
             return _calls_in(value[key], whole=True)
     names = _NAME_KEYS if whole else ("name",)
@@ -198,11 +240,15 @@ def _calls_in(value: Any, *, whole: bool) -> tuple[Raw, ...]:
     name = next((value[key] for key in names if isinstance(value.get(key), str)), None)
     for key in keys:
         given = value.get(key)
-        if name and isinstance(given, dict | str) and not _is_schema(given):
+        if name and isinstance(given, dict | str) and not is_schema(given):
             return ((name, given),)
     return ()
 
 
-def _is_schema(value: Any) -> bool:
+def is_schema(value: Any) -> bool:
     """Whether it is the schema of arguments rather than arguments: a tool told, not called."""
-    return isinstance(value, dict) and value.get("type") == "object" and "properties" in value
+    if not isinstance(value, dict) or not value:
+        return False
+    if value.get("type") == "object" and "properties" in value:
+        return True
+    return all(isinstance(one, dict) and one.get("type") in _TYPES for one in value.values())

@@ -19,7 +19,7 @@ from referee.scoring.answers.intext import Spoken, calls_shown, read_envelope
 
 _LEAK = re.compile(r"<\|\w*|\|>|<\uff5c|\uff5c>|</?(?:tool_call|function|think)\b")
 _NOT_FORM = {"repaired", "unwrapped"}
-_CUT = {
+CUT = {
     "length",
     "max_tokens",
     "max_output_tokens",
@@ -91,6 +91,14 @@ class Parts:
         self.output_tokens = as_count(usage.get(taken))
 
 
+def is_models_own(reason: str | None) -> bool:
+    """Whether a finish reason tells of the model's own fault: a call that is malformed, an answer that is filtered."""
+    if reason is None:
+        return False
+    said = reason.casefold()
+    return said in _FILTERED or _MALFORMED.search(said) is not None
+
+
 def settle(parts: Parts, *, inlined: bool, whole: bool = True) -> Reading:
     """Make a reading of an answer's parts.
 
@@ -112,7 +120,7 @@ def settle(parts: Parts, *, inlined: bool, whole: bool = True) -> Reading:
     if parts.calls:
         if parts.stops_by_call and finish in _STOPPED:
             flags.append("stop-with-calls")
-        elif finish in _CUT:
+        elif finish in CUT:
             flags.append("length-with-calls")
         if parts.refusal is not None:
             flags.append("refusal-with-calls")
@@ -165,7 +173,7 @@ def _of_finish(parts: Parts, text: str, finish: str) -> Fault | None:
         return faults.of_model("refusal", "The model refused", parts.refusal or text)
     if finish in _FILTERED or native in _FILTERED:
         return faults.of_model("content_filter", "A content filter stopped the answer", text)
-    if finish in _CUT and parts.reasoned and (not text or text.isspace()):
+    if finish in CUT and parts.reasoned and (not text or text.isspace()):
         return faults.of_model(
             "reasoning_only", "The model reasoned until its tokens were used up and answered nothing"
         )
@@ -175,7 +183,9 @@ def _of_finish(parts: Parts, text: str, finish: str) -> Fault | None:
 def _look_into(parts: Parts, text: str, finish: str, *, inlined: bool, whole: bool) -> None:
     """Look into the text of an answer without calls of its own."""
     if not text or text.isspace():
-        if whole and finish in _CUT:
+        if "content_fallback" in parts.flags:
+            return
+        if whole and finish in CUT:
             parts.break_("truncated", "the answer was cut before anything was said")
         elif whole:
             only = "only reasoning was given" if parts.reasoned else "the answer is empty"
@@ -183,7 +193,7 @@ def _look_into(parts: Parts, text: str, finish: str, *, inlined: bool, whole: bo
         return
     if inlined:
         _take(parts, read_envelope(text))
-        if finish in _CUT and parts.broken == "envelope":
+        if finish in CUT and parts.broken == "envelope":
             parts.broken, parts.broken_detail = "truncated", "the answer was cut before its envelope was whole"
         return
     shown = calls_shown(text)
@@ -191,7 +201,7 @@ def _look_into(parts: Parts, text: str, finish: str, *, inlined: bool, whole: bo
         parts.flags.append("content_fallback")
     elif shown == "attempt":
         parts.break_("attempted-call", "a call was attempted in the text and cannot be read")
-    if finish in _CUT:
+    if finish in CUT:
         parts.break_("truncated", "the answer was cut off")
 
 
@@ -201,5 +211,7 @@ def _take(parts: Parts, spoken: Spoken) -> None:
         return
     if spoken.repaired:
         parts.flags.append("repaired")
+    if spoken.doubled:
+        parts.flags.append("duplicate-keys")
     for name, raw in spoken.calls:
         parts.add_call(name, raw)

@@ -1,8 +1,8 @@
 """Prompt against oracle: instructions under which an obedient model fails by construction. Pure.
 
 The first generation's shared prompt demanded exactly one call where several were expected (bake-off §8); this is the
-check that would have found it. It reads German and English instructions sentence by sentence, casefolded (ß is ss); a sentence that states a
-condition (``if``, ``wenn`` …) leaves the model a way out and contradicts nothing.
+check that would have found it. It reads German and English instructions sentence by sentence, casefolded (ß is ss); a
+sentence that states a condition (``if``, ``wenn`` …) leaves the model a way out and contradicts nothing.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 from referee.core.answers import GivenCall, Grade, Reading
 from referee.core.bakeoff import Blame
 from referee.core.cases import Call, Case, Grading, Tool
+from referee.scoring.answers import offered
 from referee.scoring.toolcalls import words
 from referee.scoring.toolcalls.answers import canonical_answer, canonical_call
 from referee.scoring.toolcalls.golds import REPAIRED, Rules
@@ -26,6 +27,15 @@ DUPLICATE = "duplicate-call"
 FURTHER = "further-call"
 LEAK = "template-leak"
 CONTENT = "content_fallback"
+
+#: What makes an answer without calls no clean no-call in the second generation: flag -> why, in words.
+_UNCLEAN = {
+    CONTENT: "a call stands as text in the answer",
+    "unknown-content": "the answer holds a part that cannot be read",
+    "unknown-item": "the answer holds a part that cannot be read",
+    "duplicate-keys": "the answer says twice which calls there are",
+    "used-tools": "the agent used tools of its own",
+}
 
 THEN = "then"
 
@@ -62,7 +72,7 @@ class Grader:
         grading: the generation of the rules.
     """
 
-    __slots__ = ("_abstains", "_expected", "_listed", "_ordered", "_pass", "_tools", "case", "rules")
+    __slots__ = ("_abstains", "_expected", "_listed", "_ordered", "_pass", "_taken", "_tools", "case", "rules")
 
     def __init__(self, case: Case, tools: Sequence[Tool], grading: Grading) -> None:
         self.case = case
@@ -73,6 +83,7 @@ class Grader:
         self._listed = case.expected_calls is not None
         self._ordered = self._listed and case.policy.call_order == "strict"
         self._pass: Grade | None = None
+        self._taken: dict[str, frozenset[str]] | None = None
 
     @property
     def _offered(self) -> frozenset[str]:
@@ -93,15 +104,19 @@ class Grader:
         fault = reading.fault
         if fault is not None and fault.blame is not Blame.MODEL:
             return Grade(None, None, fault.sentence, reading.flags, fault=fault)
+        if not reading.calls and reading.text and reading.broken is None:
+            reading = self._looked_into(reading, sent)
         if reading.broken is not None:
             return Grade(False, False, _broken(reading), reading.flags, fault=fault)
         if fault is not None and not self._refusal_abstains(reading):
             return Grade(
                 False, reading.well_formed, f"the model gave no answer: {fault.sentence}", reading.flags, fault=fault
             )
-        if CONTENT in reading.flags and not reading.calls and self._abstains and self.rules.grading != 1:
-            reason = "no tool should have been called; a call stands as text in the answer"
-            return Grade(False, reading.well_formed, reason, reading.flags, fault=fault)
+        if reading.flags and not reading.calls and self._abstains and self.rules.grading != 1:
+            for flag, why in _UNCLEAN.items():
+                if flag in reading.flags:
+                    reason = f"no tool should have been called; {why}"
+                    return Grade(False, reading.well_formed, reason, reading.flags, fault=fault)
         calls = [_renamed(call, sent) for call in reading.calls] if sent else reading.calls
         grade = self.grade(calls, repaired=REPAIRED in reading.flags)
         if not reading.flags and fault is None and reading.well_formed:
@@ -114,6 +129,26 @@ class Grader:
             flags=_flags(reading.flags, grade.flags),
             fault=fault,
         )
+
+    def _looked_into(self, reading: Reading, sent: Mapping[str, str]) -> Reading:
+        """An answer without calls, its text searched for those that only the tools' names give away.
+
+        One that can be read is no call there, and counted; one that cannot is an answer that cannot be parsed.
+        """
+        if self._taken is None:
+            self._taken = {tool.name: _arguments_of(tool) for tool in self._tools}
+        taken = self._taken
+        text = reading.text
+        if not (any(name in text for name in taken) or any(name in text for name in sent)) or CONTENT in reading.flags:
+            return reading
+        known = {**taken, **{name: taken[real] for name, real in sent.items() if real in taken}}
+        shown = offered(tuple(known.items())).shown(text)
+        if shown == "call":
+            return replace(reading, well_formed=False, flags=(*reading.flags, CONTENT))
+        if shown == "attempt":
+            detail = "a call was attempted in the text and cannot be read"
+            return replace(reading, well_formed=False, broken="attempted-call", broken_detail=detail)
+        return reading
 
     def _refusal_abstains(self, reading: Reading) -> bool:
         """By the letter of the first generation any answer without a call abstains; the second wants a clean one."""
@@ -255,6 +290,11 @@ class Grader:
                 found = phrases
         more = f"; and {len(found) - _MOST_PHRASES} more" if len(found) > _MOST_PHRASES else ""
         return "; ".join(found[:_MOST_PHRASES]) + more
+
+
+def _arguments_of(tool: Tool) -> frozenset[str]:
+    said = tool.parameters.get("properties")
+    return frozenset(said) if isinstance(said, Mapping) else frozenset()
 
 
 def _renamed(call: GivenCall, sent: Mapping[str, str]) -> GivenCall:

@@ -76,11 +76,14 @@ class Members:
         return all(name in self.oracle or self._tolerated(name, got) for name, got in value.items())
 
     def _may_be_absent(self, name: str) -> bool:
-        """Whether a member need not be there: its gold matches null, or the default that holds without it."""
+        """Whether a member need not be there: its gold matches null, or the default that holds without it.
+
+        A default makes no required argument optional: an answer without it breaks the schema that was offered.
+        """
         gold = self._gold(name)
         if gold.match(None, set()):
             return True
-        if self.rules.grading == 1:
+        if self.rules.grading == 1 or name in self.place.required:
             return False
         default = self.place.member(name).default
         return default is not NONE_NAMED and gold.match(default, set())
