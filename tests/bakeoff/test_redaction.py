@@ -55,7 +55,21 @@ SPELLINGS = {
     "NUL before and after": b"\0KEY=" + RAW + b"\0",
     "after a backslash": b"C:\\" + RAW,
     "shortened": (VALUE[:24] + "…").encode(),
-    "only its end": b"sk-***" + RAW[-16:],
+    "only its end": b"sk-***" + RAW[-18:],
+    "only its middle": b"sk-..." + RAW[9:27] + b"...",
+    "HTML, every character": "".join(f"&#{ord(char)};" for char in VALUE).encode(),
+    "HTML, every character, hexadecimal": "".join(f"&#x{ord(char):X};" for char in VALUE).encode(),
+    "URL in a URL": "".join(f"%25{ord(char):02x}" for char in VALUE).encode(),
+    "no-break spaces inside": "\u00a0".join(VALUE).encode(),
+    "no-break spaces as escapes": "\\u00a0".join(VALUE).encode(),
+    "soft hyphens inside": "\u00ad".join(VALUE).encode(),
+    "soft hyphens as escapes": "\\u00AD".join(VALUE).encode(),
+    "hex with colons": RAW.hex(":").encode(),
+    "upper case": VALUE.upper().encode(),
+    "escapes with braces": "".join(f"\\u{{{ord(char):x}}}" for char in VALUE).encode(),
+    "octal escapes": "".join(f"\\{ord(char):03o}" for char in VALUE).encode(),
+    "terminal codes inside": "\x1b[1;31m".join(VALUE).encode(),
+    "hyphens inside": "-".join(VALUE).encode(),
 }
 
 
@@ -115,6 +129,64 @@ def test_a_text_without_a_value_is_the_same_object() -> None:
     body = json.dumps({"choices": [{"message": {"content": "Grüße aus Köln: 100 % \\u0041 \n"}}]}).encode()
     assert redactor.redact(body) is body
     assert redactor.redact_stream(body) is body
+
+
+@pytest.mark.parametrize("length", [13, 24, 31, 32, 64])
+def test_a_part_counts_from_half_a_value_on_or_from_sixteen_characters(length: int) -> None:
+    """Wherever the part stands: the search looks only at every so many characters."""
+    value = "".join(random.Random(length).sample((string.ascii_lowercase + string.digits) * 2, length))
+    redactor = Redactor({"K": value})
+    least = min(16, max(12, (length + 1) // 2))
+    for at in range(length - least + 1):
+        part = value[at : at + least].encode()
+        for pad in (0, 1, 2, 3, 5, 8, 11, 12, 13, 380, 381, 382, 383, 384, 385):
+            assert redactor.redact(b"." * 3 + b"#" * pad + b"\xff" * pad + part) == (
+                b"." * 3 + b"#" * pad + b"\xff" * pad + b"[redacted:K]"
+            )
+        # One character less is no find, but for what chance puts beside it.
+        assert not redactor.holds(b"<" + part[1:] + b"\xff")
+
+
+def test_a_value_is_cut_out_wherever_it_stands_in_a_long_text() -> None:
+    redactor = Redactor({"API_KEY": VALUE})
+    for before in [*range(4096 - 50, 4096 + 20), 8192 - 7, 100_000]:
+        text = b"x" * before + b" " + RAW + b" " + b"y" * 9000
+        assert redactor.redact(text) == b"x" * before + b" [redacted:API_KEY] " + b"y" * 9000
+
+
+def test_a_text_full_of_a_value_is_withheld_instead_of_searched_through() -> None:
+    redactor = Redactor({"API_KEY": VALUE})
+    assert redactor.redact((RAW + b" " * 4000) * 200) == b"[redacted:API_KEY]"
+
+
+def test_a_value_spelt_over_the_form_of_a_document_is_withheld() -> None:
+    redactor = Redactor({"API_KEY": VALUE})
+    assert redactor.redact(json.dumps(list(VALUE)).encode()) == b"[redacted:API_KEY]"
+
+
+SHORT = "Pa$$-w0rd!"
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        SHORT,
+        json.dumps("<" + SHORT),
+        _escaped(SHORT),
+        quote(SHORT, safe=""),
+        SHORT.encode().hex(),
+        base64.b64encode(b"u:" + SHORT.encode()).decode(),
+        SHORT[::-1],
+        SHORT[:4] + "\n" + SHORT[4:],
+    ],
+)
+def test_a_short_value_is_found_as_a_whole_only(spelt: str) -> None:
+    redactor = Redactor({"API_KEY": SHORT})
+    done = redactor.redact_text(f"it was ({spelt}), was it not?")
+    assert "[redacted:API_KEY]" in done
+    assert not redactor.holds(done.encode())
+    assert done.startswith("it was (")
+    assert redactor.redact_text("a pa w0rd, Pa$$-w0rd?") == "a pa w0rd, Pa$$-w0rd?"
 
 
 def test_without_credentials_nothing_is_touched() -> None:

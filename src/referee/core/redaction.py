@@ -33,7 +33,7 @@ _AT_ONCE = 32
 #: Places are looked for in so many bytes at a time; where more of such stretches hold a value, all is withheld.
 _STRETCH, _MOST_STRETCHES = 4096, 64
 #: What no find may run over, where it is cut out: the form of the document would break.
-_STRUCTURE = re.compile(rb'["{}]')
+_STRUCTURE, _BRACED = re.compile(rb'["{}]'), re.compile(rb"\\u\{[0-9A-Fa-f]+\}")
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Redactor:
                     first -= len(form.before)
                 if there == len(form.text) and form.after and data.startswith(form.after, last):
                     last += len(form.after)
-                if not _STRUCTURE.search(data, first, last):
+                if not _STRUCTURE.search(_BRACED.sub(b"", data[first:last])):
                     yield first, last, form.marker
 
     def _mend(self, lines: list[bytes], leaves: list[_Piece]) -> None:
