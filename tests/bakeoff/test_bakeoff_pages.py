@@ -98,7 +98,7 @@ def test_cases_are_reached_without_scripts(look: Look, site: Path) -> None:
     page.locator("summary", has_text="Each leads to its attempts").click()
     page.get_by_role("link", name="s1-simple-03").click()
     assert page.url.endswith("cases/s1-simple-03.html")
-    assert page.get_by_text("argument `date`: expected 2026-07-24, got 24.07.2026").first.is_visible()
+    assert page.get_by_text("argument date: expected 2026-07-24, got 24.07.2026").first.is_visible()
     page.get_by_role("link", name="Bake-off board").click()
     assert page.url.endswith("board/index.html")
 
@@ -109,3 +109,35 @@ def test_print_keeps_board_and_limitations(look: Look, site: Path) -> None:
     assert page.get_by_text("Limitations that may not be left out").last.is_visible()
     assert page.locator(".plot").first.is_visible()
     assert not page.locator("nav.contents").is_visible()
+
+
+def test_on_a_narrow_screen_prose_is_read_from_the_left_and_short_values_are_compared_at_the_right(
+    look: Look, site: Path
+) -> None:
+    watched = look((site / "bakeoff/board/cases/s1-simple-03.html").as_uri(), width=360)
+    reason = watched.page.locator("td[data-label=reason]").first
+    assert reason.evaluate("one => getComputedStyle(one).textAlign") == "left"
+    assert reason.evaluate("one => one.getBoundingClientRect().width") > 300
+    repeat = watched.page.locator("td[data-label=k]").first
+    assert repeat.evaluate("one => getComputedStyle(one).textAlign") == "right"
+
+
+def test_schemas_and_commands_are_folded_and_unfold_without_scripts(look: Look, site: Path) -> None:
+    page = look((site / "bakeoff/board/cases/s1-simple-03.html").as_uri(), scripts=False).page
+    for name, inside in (("Schemas of their arguments", '"sku"'), ("Commands that print", "referee bakeoff answer")):
+        assert not page.get_by_text(inside).first.is_visible()
+        page.locator("summary", has_text=name).click()
+        assert page.get_by_text(inside).first.is_visible()
+
+
+def test_a_digest_breaks_in_its_middle_and_a_run_stands_whole(look: Look, site: Path) -> None:
+    watched = look((site / "bakeoff/board/index.html").as_uri(), width=360)
+    digest = watched.page.locator("#evidence ~ .wide td[data-label='SHA-256'] code").first
+    lines = digest.evaluate(
+        "one => [...one.childNodes].filter(part => part.data).map(part => { const range = document.createRange(); "
+        "range.selectNode(part); return range.getClientRects().length; })"
+    )
+    assert lines == [1, 1]
+    watched = look((site / "bakeoff/board/cases/s1-simple-03.html").as_uri(), width=1280)
+    run = watched.page.locator("td[data-label=started] .below").first
+    assert run.evaluate("one => getComputedStyle(one).whiteSpace") == "nowrap"

@@ -114,18 +114,16 @@ def _attempt(row: tuple[Any, ...]) -> Attempt:
     )
 
 
-def case_document(
-    case: Case, suite: Suite, found: Sequence[Attempt], total: int, lanes: Mapping[str, str]
-) -> Document:
+def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int, lanes: Mapping[str, str]) -> Document:
     """The page of one case; ``lanes`` are the labels of targets: no verdict stands without its lane."""
     asked: list[Block] = []
     if case.prompt is not None:
-        asked.append(Facts((("system prompt", Cell(suite.prompts[case.prompt])),)))
-    asked.append(Facts(tuple((message.role, Cell(message.content)) for message in case.messages)))
+        asked.append(Facts((("system prompt", Cell(suite.prompts[case.prompt], verbatim=True)),)))
+    asked.append(Facts(tuple((message.role, Cell(message.content, verbatim=True)) for message in case.messages)))
     tools = [cells(Cell(tool.name, code=True), tool.description) for tool in suite.tools(case)]
     asked.append(table("Tools that the case offers", ("tool", "what it is for"), tools))
-    schemas = ((tool.name, Cell(_json(tool.parameters), code=True)) for tool in suite.tools(case))
-    asked += [Heading("Schemas of their arguments"), Facts(tuple(schemas))]
+    schemas = ((tool.name, Cell(_json(tool.parameters, indent=2), code=True)) for tool in suite.tools(case))
+    asked.append(Facts(tuple(schemas), fold="Schemas of their arguments"))
     expected: tuple[tuple[str, Cell], ...] = (("oracle", Cell("no call: the model must abstain")),)
     if not case.abstains:
         golds = (_json(call.model_dump(mode="json")) for call in case.golds)
@@ -134,7 +132,7 @@ def case_document(
     policy = {name: value for name, value in case.policy.model_dump(mode="json").items() if value not in {None, False}}
     known = (Para(f"The linter refuses it: {case.known_objection}"),) if case.known_objection else ()
     rows = [_row(one, lanes) for one in found]
-    heads = ("target", "k>", "verdict", "reason", "flags", "started", "answer")
+    heads = ("target", "k>", "verdict", "reason", "flags", "started")
     listed: tuple[Block, ...] = (table("Every physical row; of one slot the oldest counts", heads, rows),)
     if total > len(found):
         listed = (*listed, Para(f"{total - len(found)} passed or excluded rows are left out: the raw export has them."))
@@ -158,9 +156,10 @@ def case_document(
                 "Attempts",
                 (
                     *listed,
+                    Facts(tuple(_to_print(found)), fold="Commands that print the answers"),
                     Para(
-                        "Answers lie in the workspace's answers/, redacted before they were written, each with its "
-                        "SHA-256: `referee bakeoff answer LOG OFFSET LENGTH DIGEST` prints one.",
+                        "Answers lie in the workspace's `answers/`, redacted before they were written. A command names "
+                        "a log, where in it the answer lies, and its SHA-256, which is checked.",
                         note=True,
                     ),
                 ),
@@ -170,18 +169,14 @@ def case_document(
     )
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent)
 
 
 def _row(one: Attempt, lanes: Mapping[str, str]) -> Row:
     verdict = "excluded" if one.passed is None else "passed" if one.passed else "failed"
     if not one.counts:
         verdict += ", does not count: an older row fills the slot"
-    answer = Cell("none kept")
-    if one.answer is not None:
-        log, offset, length, digest = one.answer
-        answer = Cell(f"{log} at {offset}, {length} bytes", code=True, below=digest)
     line = cells(
         lanes.get(one.target, one.target),
         str(one.k),
@@ -189,6 +184,15 @@ def _row(one: Attempt, lanes: Mapping[str, str]) -> Row:
         one.reason or "no reason recorded",
         ", ".join(one.flags) or figures.NONE,
         Cell(f"{moment(one.at)} UTC", below=one.run),
-        answer,
     )
     return Row(line.cells, aside=one.passed is None or not one.counts)
+
+
+def _to_print(found: Sequence[Attempt]) -> Iterator[tuple[str, Cell]]:
+    """Of each attempt the command that prints its answer, in the order of the table."""
+    for one in found:
+        command = Cell("no answer was kept")
+        if one.answer is not None:
+            log, offset, length, digest = one.answer
+            command = Cell(f"referee bakeoff answer {log} {offset} {length} {digest}", code=True)
+        yield f"{one.target}, k = {one.k}, {moment(one.at)}", command

@@ -6,15 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+#: Characters of a cell that stand beside its head on a narrow screen.
+SHORT = 28
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, whether it is set as code, where it leads, and what stands in a second line below it."""
+    """One cell: its text, whether it is set as code, where it leads, and what stands in a second line below it.
+
+    X
+    """
 
     text: str
     code: bool = False
     href: str | None = None
     below: str | None = None
+    several: tuple[str, ...] = ()
+    verbatim: bool = False
+
+    @property
+    def long(self) -> bool:
+        """Whether it is to be read rather than compared: on a narrow screen it takes the whole width."""
+        return bool(self.several) or len(self.text) > SHORT or len(self.below or "") > SHORT
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,11 @@ class Table:
     def columns(self) -> tuple[tuple[str, bool], ...]:
         """Each head and whether its column holds figures."""
         return tuple((head.removesuffix(">"), head.endswith(">")) for head in self.heads)
+
+    @property
+    def long(self) -> tuple[bool, ...]:
+        """Of each column whether one of its cells is long."""
+        return tuple(any(row.cells[at].long for row in self.rows) for at in range(len(self.heads)))
 
 
 @dataclass(frozen=True)
@@ -70,10 +88,11 @@ class Notice:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, one below the other."""
+    """Names and values, one below the other. ``fold`` hides them behind these words."""
 
     kind: ClassVar[str] = "facts"
     pairs: tuple[tuple[str, Cell], ...]
+    fold: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,27 @@ class Document:
 def cells(*values: str | Cell) -> Row:
     """A row of cells; a string is a plain one."""
     return Row(tuple(value if isinstance(value, Cell) else Cell(value) for value in values))
+
+
+def several(parts: Sequence[str]) -> Cell:
+    """A cell of several sentences."""
+    return Cell("; ".join(parts), several=tuple(parts) if len(parts) > 1 else ())
+
+
+def coded(text: str) -> list[tuple[str, bool]]:
+    """Text in parts, each with whether it stood between backticks, and so is code. A lone backtick is itself."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]
+    found: list[tuple[str, bool]] = []
+    for at, part in enumerate(parts):
+        if at % 2 and part.strip():
+            found.append((part, True))
+        elif at % 2:
+            found.append((f"`{part}`", False))
+        elif part:
+            found.append((part, False))
+    return found
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[Row], *, fold: bool = False) -> Table:

@@ -17,6 +17,7 @@ from referee.publish.bakeoff.blocks import (
     Plot,
     Table,
     cells,
+    coded,
 )
 from referee.publish.words import visible
 
@@ -28,12 +29,28 @@ _BARE_LINK = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(:)|\b(www)(\.)")
 _OPENER = re.compile(r"^(\d+(?=[.)])|)([-+=.)])")
 
 
+#: What between backticks may stand as code: nothing in it could end the code, a cell, or be taken for a link.
+_CODE = re.compile(r"[\w .,;$(){}\[\]=+/…'\"-]{1,200}")
+
+
 def text(value: str) -> str:
     """Text as itself: on one line, nothing in it is read as markup."""
+    return _OPENER.sub(r"\1\\\2", _escaped(" ".join(visible(value).split())))
+
+
+def prose(value: str) -> str:
+    """Text as itself, but for what stands between backticks: that is code."""
     line = " ".join(visible(value).split())
+    parts = [
+        f"`{part}`" if code and _CODE.fullmatch(part) else _escaped(f"`{part}`" if code else part)
+        for part, code in coded(line)
+    ]
+    return _OPENER.sub(r"\1\\\2", "".join(parts))
+
+
+def _escaped(line: str) -> str:
     line = _MARKUP.sub(r"\\\1", line)
-    line = _BARE_LINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", line)
-    return _OPENER.sub(r"\1\\\2", line)
+    return _BARE_LINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", line)
 
 
 def render(document: Document) -> str:
@@ -60,12 +77,14 @@ def _block(block: Block) -> Iterator[str]:
         case Heading():
             yield f"### {text(block.text)}"
         case Para():
-            yield text(block.text)
+            yield prose(block.text)
         case Items() | Notice():
             if block.lead:
-                yield from (text(block.lead), "")
-            yield from (f"- {text(item)}" for item in block.items)
+                yield from (prose(block.lead), "")
+            yield from (f"- {prose(item)}" for item in block.items)
         case Facts():
+            if block.fold:
+                yield from (text(block.fold), "")
             yield from (f"- {text(name)}: {_cell(value)}" for name, value in block.pairs)
         case Plot():
             yield from _table(_as_table(block))
@@ -83,9 +102,9 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(cell: Cell) -> str:
-    shown = text(cell.text)
+    shown = text(cell.text) if cell.verbatim else prose(cell.text)
     if cell.code and not set(cell.text) & set("`|\\") and cell.text:
         shown = f"`{' '.join(visible(cell.text).split())}`"
     if cell.href is not None:
         shown = f"[{shown}]({cell.href})"
-    return f"{shown} ({text(cell.below)})" if cell.below else shown
+    return f"{shown} ({prose(cell.below)})" if cell.below else shown

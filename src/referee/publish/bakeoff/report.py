@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,19 @@ from jinja2 import Environment
 import referee
 from referee.adapters.store.shard_files import ScannedShard
 from referee.core.cases import Suite
-from referee.core.records import MarketSnapshot, ProtocolFrozen
+from referee.core.records import ProtocolFrozen
 from referee.publish import pages
-from referee.publish.bakeoff import beside, grounds, headline, markdown
+from referee.publish.bakeoff import beside, grounds, headline, markdown, market
 from referee.publish.bakeoff.attempts import case_document, open_attempts
-from referee.publish.bakeoff.blocks import Document
+from referee.publish.bakeoff.blocks import Document, coded
 from referee.publish.bakeoff.export import export
-from referee.publish.bakeoff.who import Names, every_about, label
+from referee.publish.bakeoff.who import every_about, label
+from referee.scoring.bakeoff.market import Market
 from referee.scoring.bakeoff.summary import Summary
 
 SCHEMA = "referee.bakeoff-report/1"
+
+_SHA256 = re.compile(r"((?:sha256:)?[0-9a-f]{32})([0-9a-f]{32})")
 
 #: The report's forms beside its page, as the page links them.
 FORMS = (
@@ -55,7 +59,7 @@ class Basis:
     summary: Summary
     suite: Suite
     freezes: tuple[ProtocolFrozen, ...]
-    market: tuple[MarketSnapshot, ...]
+    market: tuple[Market, ...]
     shards: tuple[ScannedShard, ...]
 
 
@@ -80,7 +84,7 @@ def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
             headline.power(summary),
             beside.latency(summary),
             beside.comparisons(summary),
-            grounds.markets(basis.market, Names(summary)),
+            market.markets(basis.market, summary),
             grounds.decisions(summary, basis.freezes),
             grounds.evidence(summary, basis.freezes),
             grounds.cases(basis.suite, paged, left_out),
@@ -129,7 +133,14 @@ def report_document(basis: Basis) -> dict[str, Any]:
         "built_by": referee.__version__,
         "summary": basis.summary.document(),
         "freezes": [one.model_dump(mode="json", exclude={"kind"}) for one in basis.freezes],
-        "market": [one.model_dump(mode="json", exclude={"kind"}) for one in basis.market],
+        "market": [
+            {
+                **one.snapshot.model_dump(mode="json", exclude={"kind"}),
+                "offers": [asdict(offer) for offer in one.offers],
+                "no_offer": one.why,
+            }
+            for one in basis.market
+        ],
     }
 
 
@@ -171,6 +182,8 @@ def _templates() -> Environment:
     environment.filters |= {
         "across": _across,
         "between": _between,
+        "coded": coded,
+        "halves": _halves,
     }
     return environment
 
@@ -181,6 +194,12 @@ def _across(share: float, shift: float = 0) -> str:
 
 def _between(ends: tuple[float, float]) -> str:
     return f"{(ends[1] - ends[0]) * 1000:.1f}"
+
+
+def _halves(text: str) -> tuple[str, ...]:
+    """A SHA-256 in two parts, between which it may break; anything else is whole."""
+    found = _SHA256.fullmatch(text)
+    return found.groups() if found else (text,)
 
 
 def _write(path: Path, text: str) -> None:
