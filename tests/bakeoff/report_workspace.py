@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -43,6 +44,30 @@ TARGETS = {
     '[cli]\nprogram = "claude"\nversion = "2.1.0"\n',
     "out-of-funds": 'lane = "openai-chat"\nchannel = "router"\nsovereignty = "us-closed"\n'
     'base_url = "https://router.example/v1"\nkey_env = "ROUTER_API_KEY"\nmetered = true\ncredit = "openrouter"\n',
+}
+
+#: What OpenRouter publishes of a model, by its documentation: one provider says everything, one nothing.
+MARKET = {
+    "data": {
+        "id": "tiny/free",
+        "endpoints": [
+            {
+                "name": "Fast: tiny",
+                "provider_name": "Fast",
+                "quantization": "fp8",
+                "pricing": {"prompt": "0.00000015", "completion": "0.0000006", "request": "0"},
+                "uptime_last_30m": 99.5,
+                "throughput_last_30m": {"p50": 45.2, "p75": 38.5, "p90": 28.3, "p99": 15.1},
+            },
+            {
+                "provider_name": HOSTILE,
+                "quantization": "unknown",
+                "pricing": {"prompt": "-1", "completion": None},
+                "uptime_last_30m": None,
+                "throughput_last_30m": None,
+            },
+        ],
+    }
 }
 
 
@@ -139,6 +164,17 @@ class World:
                 source="openrouter",
                 said=self.evidence.keep("market.json", b'{"price": 1}'),
                 detail=HOSTILE,
+            )
+        )
+        self.log.append(
+            MarketSnapshot(
+                run="r-free-tier-20261127T090000Z-aaaa",
+                protocol="board",
+                target="free-tier",
+                at="2026-11-27T09:00:00+00:00",
+                source="openrouter-endpoints",
+                said=self.evidence.keep("market.json", json.dumps(MARKET).encode()),
+                detail="",
             )
         )
         return self

@@ -89,7 +89,7 @@ def test_a_torn_line_is_no_row_and_is_named(tmp_path: Path) -> None:
 def test_markets_of_later_runs_are_no_part_of_a_report(world: World) -> None:
     shard = world.records / world.shards[0]
     before = gather(world.log, world.evidence, "board", [shard])
-    assert [one.target for one in before.market] == ["own-strong"]
+    assert [one.snapshot.target for one in before.market] == ["own-strong"]
     later = MarketSnapshot(
         run="r-later", protocol="board", target="own-strong", at="2027-01-01", source="x", said=None, detail="later"
     )

@@ -53,6 +53,15 @@ class LatencyTally:
 
 
 @dataclass(frozen=True)
+class SpeedTally:
+    """Output tokens of the graded attempts that count them, and what these attempts took, milliseconds in all."""
+
+    n: int
+    output_tokens: int
+    ms: float
+
+
+@dataclass(frozen=True)
 class TargetTally:
     """One target over all selected rows: coverage, provenance, transport."""
 
@@ -82,6 +91,7 @@ class TargetTally:
     output_tokens: int | None
     spent_usd: float | None
     over_deadline: int
+    speed: SpeedTally | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import duckdb
 
 from referee.adapters.store.shard_files import ScannedShard
-from referee.core.tallies import LatencyTally, TargetTally
+from referee.core.tallies import LatencyTally, SpeedTally, TargetTally
 
 #: A call that took this much longer than its deadline is counted as over it, milliseconds (bake-off §14).
 DEADLINE_SLACK_MS = 1000.0
@@ -20,6 +20,11 @@ select target, count(*), sum(input_tokens)::bigint, sum(output_tokens)::bigint,
        quantile_disc(latency_ms, 0.5) filter (passed is not null),
        quantile_disc(latency_ms, 0.95) filter (passed is not null)
 from usable group by target
+"""
+#: Latency is added as decimals, as money is.
+_SPEED = """
+select target, count(*), sum(output_tokens)::bigint, sum(latency_ms::decimal(18, 3))::double
+from usable where passed is not null and output_tokens is not null and latency_ms > 0 group by target
 """
 #: Money is added as decimals: a sum of doubles depends on how threads share the rows, and a report may not.
 _PHYSICAL = "select target, count(*), sum(spent_usd::decimal(38, 12))::double from physical group by target"
@@ -67,6 +72,7 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
     served: dict[str, list[tuple[str | None, str]]] = defaultdict(list)
     for name, model, provenance in con.execute(_SERVED).fetchall():
         served[name].append((model, provenance))
+    speeds = {row[0]: SpeedTally(*row[1:]) for row in con.execute(_SPEED).fetchall()}
     expected = _ask(con, by_name)
     missing = _slots(con, _MISSING)
     # Where each target has as many usable slots as it owes, less those missing, none of them is another's.
@@ -108,6 +114,7 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
                 output_tokens=outputs,
                 spent_usd=spent,
                 over_deadline=late.get(name, 0),
+                speed=speeds.get(name),
             )
         )
     return found

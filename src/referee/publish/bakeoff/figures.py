@@ -110,6 +110,11 @@ def probability(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004
 
 
+def speed(value: float | None) -> str:
+    """Tokens a second: ``41.5``."""
+    return NONE if value is None else f"{value:.1f}"
+
+
 def milliseconds(value: float | None) -> str:
     """``412 ms``."""
     return NONE if value is None else f"{value:.0f} ms"

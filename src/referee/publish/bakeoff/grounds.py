@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from referee.core.cases import Suite
-from referee.core.records import MarketSnapshot, ProtocolFrozen
+from referee.core.records import ProtocolFrozen
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Facts, Items, Para, Section, cells, table
 from referee.publish.bakeoff.who import Names
@@ -78,28 +78,6 @@ def decisions(summary: Summary, freezes: Sequence[ProtocolFrozen]) -> Section:
     if rows:
         blocks.append(table("Freezes of the protocol", ("at", "by", "why", "digest"), rows))
     return Section("decisions", "Decision log", tuple(blocks), "runner.bakeoff.decide, runner.bakeoff.freeze")
-
-
-def markets(found: Sequence[MarketSnapshot], names: Names) -> Section:
-    """What the market said when a block of runs began: kept, no verdict (§13)."""
-    if not found:
-        blocks: tuple[Block, ...] = (
-            Para("No snapshot was archived with these runs: none of the lanes publishes one."),
-        )
-    else:
-        rows = [
-            cells(
-                names(one.target),
-                f"{moment(one.at)} UTC",
-                one.source,
-                one.detail,
-                Cell(figures.NONE if one.said is None else one.said.digest, code=one.said is not None),
-            )
-            for one in found
-        ]
-        heads = ("target", "at", "source", "what", "evidence")
-        blocks = (table("Archived with each block of runs; not comparable across lanes", heads, rows),)
-    return Section("market", "Market snapshots", blocks, "runner.bakeoff.run (kept in the store of evidence)")
 
 
 def cases(suite: Suite, paged: Sequence[str], left_out: int) -> Section:

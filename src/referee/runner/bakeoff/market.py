@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -12,6 +14,11 @@ from referee.core.records import MarketSnapshot
 from referee.core.redaction import Redactor
 from referee.errors import RefereeError
 from referee.protocols import Lane
+from referee.scoring.bakeoff.market import LISTED
+
+#: Ways whose price somebody publishes.
+_PRICED = frozenset({"hosted-free-tier", "router", "hub-inference", "metered-api", "agent-cli"})
+_DID_NOT_COME = "the provider's answer did not come"
 
 
 async def keep_market(
@@ -31,7 +38,12 @@ async def keep_market(
         said = await lane.market()
     except RefereeError as exc:
         detail = redactor.redact_text(exc.message)
-    named: list[tuple[str, bytes | None]] = [*sorted(said.items())] or [("", None)]
+    listed = list_price(target)
+    named: list[tuple[str, bytes | None]] = [*sorted(said.items())]
+    if not named and (target.market or listed is None):
+        named.append(("", None))
+    if listed is not None:
+        named.append((LISTED, listed))
     for source, data in named:
         kept = None
         if data is not None:
@@ -44,6 +56,29 @@ async def keep_market(
                 at=datetime.now(UTC).isoformat(timespec="microseconds"),
                 source=source or (target.market or "none"),
                 said=kept,
-                detail=detail or ("" if kept else "the provider's answer did not come"),
+                detail="a list price" if source == LISTED else detail or ("" if kept else _DID_NOT_COME),
             )
         )
+
+
+def list_price(target: Target) -> bytes | None:
+    """The published list price of the target's model, with the version of the table; None where none is known."""
+    if target.channel not in _PRICED:
+        return None
+    from genai_prices import Usage, calc_price  # noqa: PLC0415 — a large table
+
+    # A price that is named outright need not be the endpoint's provider's.
+    where = None if target.price_model else target.base_url
+    usage = Usage(input_tokens=1000, output_tokens=1000)
+    try:
+        found = calc_price(usage, target.price_model or target.model, provider_api_url=where)
+    except (LookupError, ValueError):
+        return None
+    document = {
+        "provider": found.provider.id,
+        "model": found.model.id,
+        "input_usd_per_million": float(found.input_price) * 1000,
+        "output_usd_per_million": float(found.output_price) * 1000,
+        "table": f"genai-prices {importlib.metadata.version('genai-prices')}",
+    }
+    return json.dumps(document, sort_keys=True).encode() + b"\n"

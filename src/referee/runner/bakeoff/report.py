@@ -16,6 +16,7 @@ from referee.publish.bakeoff.report import Basis
 from referee.runner.bakeoff.decide import decisions_of, reviews_of
 from referee.runner.bakeoff.freeze import freezes_of, frozen_protocol
 from referee.scoring.bakeoff import summarise
+from referee.scoring.bakeoff.market import Market, market
 
 
 def gather(
@@ -70,7 +71,7 @@ def gather(
         summary=summary,
         suite=loaded.suite,
         freezes=tuple(freezes),
-        market=_markets(records, name, runs),
+        market=_markets(records, name, runs, evidence),
         shards=tuple(scanned),
     )
 
@@ -99,7 +100,10 @@ def _with(protocol: Protocol, beside: Comparison | None) -> Protocol:
     return protocol if beside is None else protocol.model_copy(update={"comparisons": (beside,)})
 
 
-def _markets(records: Sequence[BakeoffRecord], name: str, runs: set[str]) -> tuple[MarketSnapshot, ...]:
-    """The snapshots of the runs behind the shards: those of later runs are no part of this report."""
+def _markets(
+    records: Sequence[BakeoffRecord], name: str, runs: set[str], evidence: LocalEvidence
+) -> tuple[Market, ...]:
+    """The snapshots of the runs behind the shards, read: those of later runs are no part of this report."""
     found = [one for one in records if isinstance(one, MarketSnapshot) and one.protocol == name and one.run in runs]
-    return tuple(sorted(found, key=lambda one: (one.target, one.at, one.run, one.source)))
+    ordered = sorted(found, key=lambda one: (one.target, one.at, one.run, one.source))
+    return tuple(market(one, None if one.said is None else evidence.read(one.said.digest)) for one in ordered)

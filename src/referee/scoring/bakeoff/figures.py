@@ -176,7 +176,9 @@ class Transport:
 
     ``graded``: attempts with a verdict. ``infra`` and ``refused`` by class. ``latency_*`` only where the lane admits a
     latency verdict, milliseconds over graded attempts; else ``latency_why`` says why not. ``spent_usd`` is what was
-    paid; a cost *verdict* rests on it only where ``cost_admissible`` (own infrastructure, §13).
+    paid; a cost *verdict* rests on it only where ``cost_admissible`` (own infrastructure, §13). ``tokens_per_second``:
+    output tokens to the whole time of the calls, of the ``tokens_per_second_n`` graded attempts that count tokens; it
+    includes the lane, is not comparable across lanes, and is no verdict.
     """
 
     graded: int
@@ -198,6 +200,9 @@ class Transport:
     spent_why: str | None
     cost_admissible: bool
     ended: tuple[str, ...]
+    tokens_per_second: float | None
+    tokens_per_second_n: int
+    tokens_per_second_why: str | None
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,11 @@ def transport(tally: TargetTally, graded: int) -> Transport:
     elif latency is None:
         why = "no graded attempt"
     tokens_known = tally.input_tokens is not None and tally.output_tokens is not None
+    speed, slow = tally.speed, None
+    if tally.surface.shape == "cli-envelope":
+        slow = "an agent CLI's answer includes its own work: tokens a second cannot be measured"
+    elif speed is None or not speed.output_tokens:
+        slow = "the lane reports no token counts" if graded else "no graded attempt"
     spent_why = "no price is known for it" if tally.target.metered else "the lane is not metered"
     return Transport(
         graded=graded,
@@ -128,6 +133,9 @@ def transport(tally: TargetTally, graded: int) -> Transport:
         spent_why=None if tally.spent_usd is not None else spent_why,
         cost_admissible=tally.surface.latency_admissible,
         ended=tuple(sorted(tally.ended)),
+        tokens_per_second=None if slow is not None or speed is None else speed.output_tokens / speed.ms * 1000,
+        tokens_per_second_n=0 if slow is not None or speed is None else speed.n,
+        tokens_per_second_why=slow,
     )
 
 
