@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +23,7 @@ from tests.bakeoff.lane_targets import KEY
 from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_plays import Got
 from tests.bakeoff.scripted_server import serving
-from tests.bakeoff.test_run_start import command
+from tests.bakeoff.test_run_start import REFEREE, command
 
 QUICK = "[retry]\ntries = 3\nfirst_seconds = 0.01\nmost_seconds = 0.05\n"
 LOCAL: dict[str, Any] = {"channel": "local", "per_minute": 600.0}
@@ -156,6 +160,23 @@ def test_the_command_says_what_is_not_missing_and_what_will_not_rank(tmp_path: P
     assert mixed.stdout.count("nothing was missing") == 1
     assert again.stdout.count("nothing was missing") == 2
     assert "0 of 0" not in mixed.stdout + mixed.stderr + again.stdout + again.stderr
+
+
+def test_an_interrupt_while_a_catalogue_is_asked_again_is_heeded(tmp_path: Path) -> None:
+    with serving(calls=right) as server:
+        server.refuses["models"] = 503
+        space = RunWorkspace(tmp_path, server.url, plan="[retry]\ntries = 20\nfirst_seconds = 50\n")
+        space.freeze()
+        argv = [*REFEREE, "bakeoff", "run", "small", "-w", str(space.root)]
+        env = {**os.environ, "SCRIPTED_API_KEY": KEY}
+        with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as run:
+            while not server.got:
+                assert run.poll() is None
+                time.sleep(0.05)
+            run.send_signal(signal.SIGINT)
+            said, _ = run.communicate(timeout=40)
+    assert (run.returncode, said) == (130, "interrupted before the first row\n")
+    assert space.shards() == []
 
 
 def test_sources_are_compared_fact_by_fact() -> None:

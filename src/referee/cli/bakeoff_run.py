@@ -225,6 +225,9 @@ def _duration(seconds: float) -> str:
 
 def _print(document: dict[str, Any]) -> None:
     console = out()
+    if not document["targets"]:
+        console.print(plain("interrupted before the first row"))
+        return
     table = columns("target", "rows>", "passed>", "infrastructure>", "spent USD>", "ended", "shard")
     for one in document["targets"]:
         spent = f"{one['spent_usd']:.4f}" if one["spent_usd"] else ""
