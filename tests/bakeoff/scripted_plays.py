@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -222,6 +223,29 @@ async def _echo_stream(server: ScriptedServer, request: web.Request, got: Got) -
     return await _send_stream(request, got, parts)
 
 
+async def _echo_pieces(server: ScriptedServer, request: web.Request, got: Got) -> web.StreamResponse:
+    """In a stream that nobody asked for, whose lines end by CR alone where that is allowed: a few letters an event."""
+    key = got.credential
+    pieces = [key[at : at + 5] for at in range(0, len(key), 5)]
+    parts: list[bytes] = []
+    for part in shapes.stream(_surface(got), got.model, [], text=key):
+        said = [part.replace(key.encode(), piece.encode()) for piece in pieces] if key.encode() in part else [part]
+        parts += said if got.surface == "ollama" else [one.replace(b"\n", b"\r") for one in said]
+    return await _send_stream(request, got, parts)
+
+
+async def _echo_chunks(server: ScriptedServer, request: web.Request, got: Got) -> web.StreamResponse:
+    """In the chunks of one text, and in the elements of an argument."""
+    key = got.credential
+    pieces = [key[at : at + 5] for at in range(0, len(key), 5)]
+    text = json.dumps(shapes.answer(_surface(got), got.model, [(_name(got), {"city": pieces})], "HERE"))
+    for kind in ("output_text", "text"):
+        chunks = ", ".join(json.dumps({"type": kind, "text": piece}) for piece in pieces)
+        text = re.sub(rf'{{"type": "{kind}", "text": "HERE"[^}}]*}}', chunks, text)
+    text = text.replace('"HERE"', f"[{chunks}]")
+    return web.Response(text=text, content_type="application/json")
+
+
 async def _echo_encoded(server: ScriptedServer, request: web.Request, got: Got) -> web.StreamResponse:
     """In other clothes: base64, percent, escapes of JSON, upside down, by hex."""
     key = got.credential
@@ -335,6 +359,8 @@ PLAYS: dict[str, Play] = {
     "echo-credential": _echo,
     "echo-credential-error": _echo_error,
     "echo-credential-stream": _echo_stream,
+    "echo-credential-pieces": _echo_pieces,
+    "echo-credential-chunks": _echo_chunks,
     "echo-credential-encoded": _echo_encoded,
     "echo-credential-wire": _echo_wire,
 }

@@ -113,6 +113,9 @@ PLACES = {
         streamed=False,
     ),
     "lines ended by CR": Place(lambda p: lines(*(delta(content=one) for one in p), end="\r\r")),
+    "lines ended by CR, not asked to stream": Place(
+        lambda p: lines(*(delta(content=one) for one in p), end="\r\r"), streamed=False
+    ),
     "lines ended by CR LF": Place(lambda p: lines(*(delta(content=one) for one in p), end="\r\n\r\n")),
     "events of several lines": Place(two_lines),
     "arguments without an index": Place(

@@ -64,6 +64,7 @@ SPELLINGS = {
     "no-break spaces as escapes": "\\u00a0".join(VALUE).encode(),
     "soft hyphens inside": "\u00ad".join(VALUE).encode(),
     "soft hyphens as escapes": "\\u00AD".join(VALUE).encode(),
+    "lone surrogates as escapes": "\\ud83d".join(VALUE).encode(),
     "hex with colons": RAW.hex(":").encode(),
     "upper case": VALUE.upper().encode(),
     "escapes with braces": "".join(f"\\u{{{ord(char):x}}}" for char in VALUE).encode(),

@@ -21,6 +21,8 @@ PLAYS = [
     "echo-credential",
     "echo-credential-error",
     "echo-credential-stream",
+    "echo-credential-pieces",
+    "echo-credential-chunks",
     "echo-credential-encoded",
     "echo-credential-wire",
 ]
@@ -67,6 +69,7 @@ def test_a_credential_that_comes_back_reaches_nothing_that_is_written(tmp_path: 
         assert sent, "the sentinel was not sent, so nothing was tested"
     assert space.rows()
     never_written(told(tmp_path) + repr(report).encode())
+    assert not Redactor({"SCRIPTED_API_KEY": KEY}).holds_pieces(told(tmp_path / "answers"))
     if play != "echo-credential-wire":  # what is no HTTP is not kept, only that it was none
         assert b"[redacted:SCRIPTED_API_KEY]" in told(tmp_path / "answers")
 

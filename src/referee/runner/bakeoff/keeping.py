@@ -77,7 +77,7 @@ def _carries(kept: KeptAnswer, reading: Reading, redactor: Redactor, surface: Su
     head = "\n".join((kept.detail, *kept.headers, *kept.headers.values()))
     # Only parts of a text and the events of a stream are cut: all else stands in the body as it is read.
     texts = kept.body.count(b'"text"')
-    events = kept.streamed or b"\n" in kept.body
+    events = kept.streamed or b"\n" in kept.body or b"\r" in kept.body
     apart = (
         events or texts or surface.shape == "cli-envelope" or reading.fault is not None or reading.broken is not None
     )
