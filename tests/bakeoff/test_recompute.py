@@ -54,7 +54,8 @@ def rewrite(space: RunWorkspace, change: Callable[[Rows], Rows], *, closed: bool
         line, prev = forge(body, seq=seq, prev=prev)
         out += line
     path.write_bytes(out)
-    space.unseal()
+    if any(record.kind == "shard-sealed" for record in space.log.read_bakeoff()):
+        space.unseal()
 
 
 def with_first(**more: Any) -> Callable[[Rows], Rows]:
@@ -207,3 +208,24 @@ def test_an_answer_that_is_changed_in_shard_and_log_alike_still_says_whose_it_is
 def test_the_log_announces_each_shard_and_seals_it(space: RunWorkspace) -> None:
     kinds = [json.loads(record.model_dump_json())["kind"] for record in space.log.read_bakeoff()]
     assert sorted(kinds) == ["market-snapshot", "protocol-frozen", "shard-announced", "shard-sealed"]
+
+
+def test_what_a_row_cost_is_what_its_tokens_cost(tmp_path: Path, server: ScriptedServer) -> None:
+    """Forged in row and log alike, so that only the price and the counted tokens give it away."""
+    priced = {"metered": True, "credit": "ledger", "credit_usd": 100.0, "price": {"input": 1000.0, "output": 2000.0}}
+    server.calls = right
+    space = RunWorkspace(tmp_path / "metered", server.url, cases=1, repeats=1, one=priced)
+    space.run()
+    (row,) = space.rows()
+    ref = AnswerRef.model_validate(row["answer"])
+    assert row["spent_usd"] == pytest.approx((row["input_tokens"] * 1000 + row["output_tokens"] * 2000) / 1e6)
+    with AnswerReader(space.root / "answers") as reader:
+        asked, tries = unframe(reader.read(ref))
+    for usd, said in ((row["spent_usd"] / 2, "its tokens cost"), (None, "and its target is metered")):
+        entry = frame(type(asked)(**{**vars(asked), "spent_usd": usd}), tries)
+        (space.root / "answers" / ref.log).write_bytes(entry)
+        named = {"length": len(entry), "digest": digest_of_bytes(entry)}
+        change = with_first(spent_usd=usd, answer=ref.model_copy(update=named).model_dump())
+        rewrite(space, change)
+        with pytest.raises(Finding, match=f"line 2: says spent_usd .*{said}"):
+            space.verify()

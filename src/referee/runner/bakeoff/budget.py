@@ -173,19 +173,20 @@ class Purse:
             answered: whether the server answered at all with success: without a count of tokens that makes sense such
                 a call counts at its upper estimate, never as free.
         """
-        cost = None if reading is None else self._cost(reading)
+        cost = None if reading is None else counted_cost(self._price, reading)
         if cost is None:
             cost = upper if answered or reading is None else 0.0
         self._account.settle(upper, cost)
         return cost
 
-    def _cost(self, reading: Reading) -> float | None:
-        """By the server's count of tokens; None where it gives none, or one that no call can have."""
-        inputs, cached, outputs = reading.input_tokens, reading.cached_tokens or 0, reading.output_tokens
-        if inputs is None or outputs is None or inputs < 1 or outputs < 0 or not 0 <= cached <= inputs:
-            return None
-        try:
-            cost = self._price(inputs, cached, outputs)
-        except (ArithmeticError, LookupError, ValueError):
-            return None
-        return cost if math.isfinite(cost) and cost >= 0 else None
+
+def counted_cost(price: Price, reading: Reading) -> float | None:
+    """What a call cost by the server's count of tokens; None where it gives none, or one that no call can have."""
+    inputs, cached, outputs = reading.input_tokens, reading.cached_tokens or 0, reading.output_tokens
+    if inputs is None or outputs is None or inputs < 1 or outputs < 0 or not 0 <= cached <= inputs:
+        return None
+    try:
+        cost = price(inputs, cached, outputs)
+    except (ArithmeticError, LookupError, ValueError):
+        return None
+    return cost if math.isfinite(cost) and cost >= 0 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from referee.core.cases import Case
 from referee.core.records import EvidenceRef, MarketSnapshot, ProtocolFrozen
 from referee.errors import Finding, RefereeError
 from referee.runner.bakeoff.announced import SeenShard, check_announced
+from referee.runner.bakeoff.budget import counted_cost, price_of
 from referee.runner.bakeoff.freeze import frozen_protocol
 from referee.runner.bakeoff.ledger import account_of, check_spending
 from referee.runner.bakeoff.named_answers import NamedAnswers
@@ -34,6 +36,8 @@ from referee.runner.bakeoff.plan import (
 from referee.runner.bakeoff.verdict import SUSPECT, read_kept, verdict
 
 _FAILED_500 = 500
+#: Sums of the same prices may be added in another order.
+_NEAR = 1e-9
 #: What every row repeats of its shard's first line.
 _OF_THE_SHARD = (
     *("run", "target_digest", "surface_digest", "protocol_digest", "suite_digest", "subset"),
@@ -183,6 +187,7 @@ def _rows(shard: ScannedShard, plan: _Plan, reader: AnswerReader, named: NamedAn
         for name, value in gives.items():
             if body[name] != value:
                 raise Finding(f"{where}: {_differs(name, body[name], value)}")
+        _spent(where, row, opened, tries)
         done.rows += 1
         if row.spent_usd:
             whose = (account_of(opened.target), opened.run)
@@ -234,6 +239,24 @@ def _verdict(row: Row, opened: ShardOpened, plan: _Plan, tries: list[KeptAnswer]
     if SUSPECT in row.flags and len(tries) > 1 and all(one.status == _FAILED_500 for one in tries):
         found["flags"] = [*found["flags"], SUSPECT]  # which other cases were answered is not to be seen from here
     return found
+
+
+def _spent(where: str, row: Row, opened: ShardOpened, tries: list[KeptAnswer]) -> None:
+    """What the row says that it cost is what the tokens cost by the target's own price, where its file has one.
+
+    A call without a count of tokens counted at its upper estimate: then the rest is a lower bound.
+    """
+    if (row.spent_usd is not None) != opened.target.metered:
+        metered = "metered" if opened.target.metered else "not metered"
+        raise Finding(f"{where}: says spent_usd {row.spent_usd!r}, and its target is {metered}")
+    if row.spent_usd is None or opened.target.price is None:
+        return
+    price = price_of(opened.target)
+    costs = [counted_cost(price, read_kept(one, opened.surface)) for one in tries]
+    known = sum((cost for cost in costs if cost is not None), 0.0)
+    same = math.isclose(known, row.spent_usd, rel_tol=_NEAR)
+    if not same and (None not in costs or known > row.spent_usd):
+        raise Finding(f"{where}: says spent_usd {row.spent_usd!r}, its tokens cost {known!r}")
 
 
 def _differs(name: str, says: Any, gives: Any) -> str:
