@@ -33,7 +33,7 @@ SECTIONS = {
     "pairs": "Which pairs a paired test separates",
     "categories": "Categories and languages",
     "arms": "Additions: arms beside the headline",
-    "lane-limited": "Lane-limited: not ranked",
+    "lane-limited": "Not ranked",
     "gold": "Trust in the gold",
     "failures": "Where attempts failed",
     "coverage": "Coverage and transport",

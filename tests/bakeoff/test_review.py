@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from referee.core.records import GoldReviewed
+from referee.core.records import GoldReviewed, ShardAnnounced
 from referee.runner.bakeoff.decide import review, reviews_of
-from tests.bakeoff.report_reading import run
+from tests.bakeoff.report_reading import run, tree
 from tests.bakeoff.report_workspace import World
 
 NOTE = ("--note", "looked")
@@ -104,3 +104,46 @@ def test_what_is_refused(world: World, argv: tuple[str, ...], said: str) -> None
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
     assert world.log.read_bakeoff() == before
+
+
+def test_terminal_and_report_say_first_that_cases_left_the_ranking(world: World) -> None:
+    said = run("report", "board", "--all", root=world.root).stdout.splitlines()
+    [loud] = [line for line in said[:3] if line.startswith("! ")]
+    [first, *_] = summary(world)["boards"]
+    assert f"{len(first['waiting'])} of {first['of']} cases left the ranking until they are reviewed, 1 because" in loud
+    rates = {row["about"]["target"]: 100 * row["with_flagged"]["value"] for row in first["rows"]}
+    for name, rate in rates.items():
+        assert any(f"{name} · " in part and f" {rate:.1f}".removesuffix(".0") in part for part in loud.split(", "))
+    text = (world.root / "site" / "bakeoff" / "board" / "report.md").read_text("utf-8")
+    assert text.index("left the ranking until they are reviewed") < text.index("tie cluster")
+    run("review", "board", "--all-suspects", "--stands", *NOTE, root=world.root)
+    assert "until they are reviewed" not in run("report", "board", "--all", root=world.root).stdout
+
+
+def test_a_report_warns_of_answers_that_are_gone_and_is_the_same_to_the_byte(world: World) -> None:
+    (world.root / "answers").mkdir(exist_ok=True)
+    for name in world.shards:
+        world.log.append(
+            ShardAnnounced(
+                run="r",
+                protocol="board",
+                protocol_digest=world.frozen.digest,
+                target="t",
+                at="2026-11-27T09:00:00+00:00",
+                shard=name,
+                answers=name.replace("results-", "answers-").replace(".jsonl", ".log"),
+                after=(),
+            )
+        )
+        (world.root / "answers" / name.replace("results-", "answers-").replace(".jsonl", ".log")).touch()
+    assert run("report", "board", "--all", root=world.root).stderr == ""
+    before = tree(world.root / "site" / "bakeoff" / "board")
+    gone = "answers-free-tier-20261127T090000Z-aaaa.log"
+    (world.root / "answers" / gone).unlink()
+    said = run("report", "board", "--all", root=world.root).stderr
+    assert said.startswith(f"warning: {gone}: gone from answers/")
+    assert tree(world.root / "site" / "bakeoff" / "board") == before
+    out = str(world.root / "out")
+    assert gone in run("export", "board", "--all", "--to", out, root=world.root).stderr
+    other = ("--shard", next(name for name in world.shards if "weak-one" in name))
+    assert run("export", "board", *other, "--to", out, root=world.root).stderr == ""

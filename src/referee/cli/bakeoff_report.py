@@ -17,6 +17,7 @@ from referee.core.bakeoff import Comparison
 from referee.errors import NothingMatched, UsageError
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Items, Para, Table
+from referee.publish.bakeoff.loud import left, scope
 from referee.publish.bakeoff.who import label
 from referee.scoring.bakeoff.summary import Compared, Standing, Summary
 
@@ -46,6 +47,7 @@ def report(
     """Write the report of the named shards into the site: page, Markdown, JSON and raw rows, byte for byte the same."""
     stores = open_stores(workspace)
     basis, page = write_report(stores, name, shard or [], every=every)
+    warn_of_answers(stores, basis)
     if as_json:
         document = {
             "schema": REPORT_SCHEMA,
@@ -73,8 +75,10 @@ def export(
     """Write every row of the named shards on ten columns: CSV, JSON lines, Parquet, and their SHA256SUMS."""
     from referee.publish.bakeoff.export import export as write_export  # noqa: PLC0415 — DuckDB is slow to import
 
-    basis = gather_basis(open_stores(workspace), name, shard or [], every=every)
+    stores = open_stores(workspace)
+    basis = gather_basis(stores, name, shard or [], every=every)
     files = write_export(basis.shards, to)
+    warn_of_answers(stores, basis)
     if as_json:
         document = {
             "schema": EXPORT_SCHEMA,
@@ -164,6 +168,16 @@ def gather_basis(
     return gather(log, stores.evidence, name, paths, beside=beside)
 
 
+def warn_of_answers(stores: Stores, basis: Basis) -> None:
+    """Say on stderr which evidence logs are gone: figures stand, and nobody can hold them against the answers."""
+    from referee.runner.bakeoff.report import answers_gone  # noqa: PLC0415
+
+    gone = answers_gone(open_bakeoff(stores), stores.workspace.answers, basis)
+    if gone:
+        sentence = f"{', '.join(gone)}: gone from answers/, so `referee verify` cannot hold these rows against them"
+        Console(stderr=True, soft_wrap=True).print(plain(f"warning: {sentence}"))
+
+
 def write_report(stores: Stores, name: str, named: list[str], *, every: bool) -> tuple[Basis, Path]:
     """Write the report and the site around it; return what it is made of and the page to open."""
     from referee.cli.site import build_site  # noqa: PLC0415
@@ -203,8 +217,9 @@ def compare(
 def print_board(console: Console, summary: Summary) -> None:
     """The boards as tables, and the targets that are not ranked with the reason."""
     for board in summary.boards:
-        where = "whole suite" if board.subset is None else f"subset {board.subset}"
-        console.print(plain(f"{summary.plan.title}: {where}, {board.cases} cases of the arm {', '.join(board.arms)}"))
+        console.print(plain(f"{summary.plan.title}. {scope(board)}"), soft_wrap=True)
+        if loud := left(board, summary):
+            console.print(plain(f"! {loud}"), style="bold", soft_wrap=True)
         table = columns(
             *("place>", "tie>", "target", "model and lane", "sovereignty", "tier", "valid-pass>", "second interval>"),
             *("pass^k>", "format>", "cases>", "attempts>"),
@@ -234,7 +249,7 @@ def print_board(console: Console, summary: Summary) -> None:
 def _line(row: Standing) -> tuple[Any, ...]:
     about, found = row.about, row.figures
     return (
-        str(row.place),
+        figures.places(row.places),
         str(row.cluster),
         plain(about.target),
         plain(f"{about.model} through {about.lane}, {figures.say(figures.CHANNELS, about.channel)}"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from referee.core.cases import CATEGORIES
 from referee.publish import words
 from referee.publish.bakeoff import figures
-from referee.publish.bakeoff.blocks import Block, Cell, Heading, Items, Para, Row, Section, cells, table
+from referee.publish.bakeoff.blocks import Block, Cell, Heading, Items, Para, Row, Section, cells, several, table
 from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.scoring.bakeoff.figures import About, Coverage, Failures, Rate, Transport
 from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Compared, LaneLimited, Standing, Summary
@@ -19,7 +19,7 @@ def lanes(summary: Summary) -> Section:
         cells(
             target(about),
             Cell(figures.say(figures.TOOL_CHANNELS, about.tool_channel)),
-            "; ".join(about.uncontrolled) or "nothing that is known",
+            several(about.uncontrolled) if about.uncontrolled else "nothing that is known",
             Cell(about.readable_as, below=None if about.pins_sampling else "temperature and seed cannot be pinned"),
             _pins(about),
             ", ".join(about.models_served) or "the server does not say",
@@ -114,9 +114,8 @@ def arms(summary: Summary) -> Section:
 
 def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
     where = "" if arm.subset is None else f", subset {arm.subset}"
-    yield Heading(
-        f"{arm.arm}{where}: {figures.count(arm.cases)} cases, {'ranked by itself' if arm.ranked else 'unranked'}"
-    )
+    cases = "1 case" if arm.cases == 1 else f"{figures.count(arm.cases)} cases"
+    yield Heading(f"{arm.arm}{where}: {cases}, {'ranked by itself' if arm.ranked else 'unranked'}")
     yield Para(arm.about_arm)
     if arm.rows:
         heads = (
@@ -138,7 +137,7 @@ def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
 def _arm_row(row: ArmRow) -> Row:
     found = row.figures
     line = cells(
-        "unranked" if row.place is None else str(row.place),
+        figures.places(row.places),
         figures.NONE if row.cluster is None else str(row.cluster),
         target(row.about),
         row.tier.name,
@@ -152,23 +151,29 @@ def _arm_row(row: ArmRow) -> Row:
 
 
 def lane_limited(summary: Summary) -> Section:
-    """The targets that are never ranked, with every reason (§11)."""
+    """The targets that are not ranked, with every reason (§11), and apart those whose cases all left the ranking."""
     if not summary.lane_limited:
         blocks: tuple[Block, ...] = (Para("None: every target that has rows is ranked."),)
     else:
         heads = ("target", "why it is not ranked", "headline cases>", "valid attempts>", "passed>")
-        rows = [_limited(row) for row in summary.lane_limited]
-        blocks = (table("Counts, and no rate: what these targets show is their lane", heads, rows),)
+        blocks = ()
+        for caption, by_lane in (
+            ("Lane-limited. Counts, and no rate: what these targets show is their lane", True),
+            ("Without a case that ranks. Nothing stands against their lanes: a review may bring them back", False),
+        ):
+            rows = [_limited(row) for row in summary.lane_limited if row.by_lane is by_lane]
+            if rows:
+                blocks = (*blocks, table(caption, heads, rows))
         noted = [f"{label(row.about)}: {n.sentence}" for row in summary.lane_limited for n in row.caveats]
         if noted:
             blocks = (*blocks, Items("Caveats:", tuple(noted)))
-    return Section("lane-limited", "Lane-limited: not ranked", blocks, "scoring.bakeoff.lanes")
+    return Section("lane-limited", "Not ranked", blocks, "scoring.bakeoff.lanes, scoring.bakeoff.assemble")
 
 
 def _limited(row: LaneLimited) -> Row:
     line = cells(
         target(row.about),
-        "; ".join(reason.sentence for reason in row.reasons),
+        several([reason.sentence for reason in row.reasons]),
         figures.count(row.headline_cases),
         figures.count(row.headline_valid),
         figures.count(row.headline_passes),
@@ -338,7 +343,7 @@ def compared(one: Compared) -> Iterator[Block]:
                 figures.rate(scope.a),
                 figures.rate(scope.b),
                 figures.difference(scope.test.difference),
-                Cell(figures.probability(scope.test.p), below=scope.test.note),
+                figures.probability(scope.test.p),
                 *(
                     figures.count(n)
                     for n in (
@@ -351,5 +356,8 @@ def compared(one: Compared) -> Iterator[Block]:
         ]
         heads = ("cases", f"{a}>", f"{b}>", "a less b>", "p>", "both>", "only a>", "only b>", "neither>")
         yield table("Wilcoxon's signed-rank test on per-case rates, not corrected", (*heads, "unsteady>"), rows)
+    said = tuple(f"{scope.scope}: {scope.test.note}" for scope in one.scopes if scope.test.note)
+    if said:
+        yield Items("Of the test:", said)
     if one.caveats:
         yield Items("Caveats:", tuple(note.sentence for note in one.caveats))

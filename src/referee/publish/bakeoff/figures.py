@@ -58,6 +58,14 @@ def count(number: int | None) -> str:
     return f"{number:,}".replace(",", "\u202f") if abs(number) >= 10_000 else str(number)  # noqa: PLR2004
 
 
+def places(found: tuple[int, int] | None) -> str:
+    """``2``, or ``1-3`` for a place that a tie cluster shares."""
+    if found is None:
+        return "unranked"
+    first, last = found
+    return str(first) if first == last else f"{first}-{last}"
+
+
 def _points(share: float) -> str:
     """A share as percent with one decimal, none where it is 0."""
     text = f"{share * 100:.1f}".removesuffix(".0")

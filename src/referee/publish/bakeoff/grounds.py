@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from referee.core.cases import Suite
 from referee.core.records import ProtocolFrozen
 from referee.publish.bakeoff import figures
-from referee.publish.bakeoff.blocks import Block, Cell, Facts, Items, Para, Section, cells, table
+from referee.publish.bakeoff.blocks import Block, Cell, Facts, Items, Notice, Para, Section, cells, several, table
 from referee.publish.bakeoff.who import Names
 from referee.publish.words import count, moment
 from referee.scoring.bakeoff.summary import GoldCase, Summary
@@ -23,7 +23,7 @@ def gold(summary: Summary) -> Section:
             cells(
                 Cell(case.case, code=True, below=f"arm {case.arm}"),
                 case.category,
-                "; ".join(names.all(targets) for _, targets in case.groups) or "no group",
+                several([names.all(targets) for _, targets in case.groups]) if case.groups else "no two targets",
                 _review(case),
                 "yes" if case.ranks else "no",
             )
@@ -32,6 +32,20 @@ def gold(summary: Summary) -> Section:
         blocks.append(table("Nothing is removed silently: the headline shows both rates", heads, rows))
     else:
         blocks.append(Para("No two targets fail one case with the same answer, and no gold was found wrong."))
+    alone = [case.case for case in summary.gold if not case.suspect and case.review == "wrong"]
+    if alone:
+        blocks.append(Notice((f"Out although no two targets agree, by a person's review alone: {', '.join(alone)}.",)))
+    if any(case.doubted for case in summary.gold):
+        name = summary.plan.protocol
+        blocks.append(
+            Para(
+                f"To bring a case back or to keep it out, look at its page, then `referee bakeoff review {name} CASE "
+                "--stands --note …` or `--wrong`; `--all-suspects` in the place of a case reviews each that waits."
+            )
+        )
+    if summary.left_alone:
+        lead = "No call where one is expected, from two targets or more. No answer is shared, so none is suspect:"
+        blocks.append(Items(lead, (", ".join(summary.left_alone),)))
     if summary.objected:
         lines = tuple(f"{one.case} (arm {one.arm}): {one.sentence}" for one in summary.objected)
         blocks.append(Items("Cases that the linter refuses, visible and never ranked:", lines))

@@ -21,6 +21,7 @@ from referee.publish.bakeoff.blocks import (
     cells,
     table,
 )
+from referee.publish.bakeoff.loud import left, scope
 from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.publish.words import count, moment
 from referee.scoring.bakeoff.figures import Note
@@ -155,16 +156,16 @@ def boards(summary: Summary) -> Section:
     blocks: list[Block] = []
     names = Names(summary)
     for board in summary.boards:
-        blocks.extend(_board(board, names))
+        blocks.extend(_board(board, names, left(board, summary)))
     if not any(board.rows for board in summary.boards):
-        blocks.append(Notice(("No target is ranked: see the lane-limited ones and why.",)))
+        blocks.append(Notice(("No target is ranked: see which ones are not, and why.",)))
     blocks.append(
         Para(
             "Valid-pass is the mean over cases of passed attempts to valid ones; n counts cases. In brackets the "
             "Wilson interval of 95 %, the primary one. Targets whose intervals overlap, directly or through others, "
-            "are tied: within a cluster the order is presentation, no verdict (sovereignty class, self-hosting and "
-            "cost, latency where it is admissible). The second interval is a cluster bootstrap over cases and ranks "
-            "nothing.",
+            "are tied and share their places: the order within a cluster is presentation, no verdict (sovereignty "
+            "class, self-hosting and cost, latency where it is admissible; then valid-pass, then name). The second "
+            "interval is a cluster bootstrap over cases and ranks nothing.",
             note=True,
         )
     )
@@ -176,9 +177,10 @@ def boards(summary: Summary) -> Section:
     )
 
 
-def _board(board: Board, names: Names) -> Iterator[Block]:
-    name = "The whole suite" if board.subset is None else f"The registered subset {board.subset}"
-    yield Heading(f"{name}: {figures.count(board.cases)} cases of the arm {', '.join(board.arms)}")
+def _board(board: Board, names: Names, loud: str) -> Iterator[Block]:
+    yield Heading(scope(board))
+    if loud:
+        yield Notice((loud,))
     if not board.rows:
         yield Para("No target is ranked here.")
         return
@@ -204,7 +206,7 @@ def _board(board: Board, names: Names) -> Iterator[Block]:
         ),
     )
     noted = (
-        *board.caveats,
+        *(note for note in board.caveats if not loud or note.code != "gold-suspect"),
         *(Note(n.code, f"{label(row.about)}: {n.sentence}") for row in board.rows for n in row.caveats),
     )
     if noted:
@@ -230,7 +232,7 @@ def _bars(board: Board) -> Iterator[Bar]:
 def _standing(row: Standing) -> Row:
     found = row.figures
     return cells(
-        str(row.place),
+        figures.places(row.places),
         str(row.cluster),
         target(row.about),
         figures.say(figures.SOVEREIGNTY, row.about.sovereignty),

@@ -53,11 +53,11 @@ def _view(directory: Path) -> ReportView:
             title=str(summary["plan"]["title"]),
             suite=str(summary["plan"]["suite"]),
             ranked=sum(len(board["rows"]) for board in summary["boards"]),
-            lane_limited=len(summary["lane_limited"]),
+            lane_limited=sum(bool(row.get("by_lane", True)) for row in summary["lane_limited"]),
             rows=int(summary["totals"]["physical_rows"]),
             shards=len(summary["shards"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as exc:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise Finding(
             f"{directory} holds no report of a bake-off",
             todo="move it away: `referee bakeoff report NAME` writes reports there",

@@ -10,7 +10,7 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shard_files import ScannedShard, every_shard, first_line, scan_shard, select_shards
 from referee.core.bakeoff import Comparison, Protocol
-from referee.core.records import BakeoffRecord, MarketSnapshot
+from referee.core.records import BakeoffRecord, MarketSnapshot, ShardAnnounced
 from referee.errors import Finding, NothingMatched
 from referee.publish.bakeoff.report import Basis
 from referee.runner.bakeoff.decide import decisions_of, reviews_of
@@ -94,6 +94,16 @@ def shards_of(log: RecordFiles, records: Path, name: str, named: Sequence[str], 
     if not found:
         raise NothingMatched(f"the protocol {name} has no shard yet", todo=f"`referee bakeoff run {name}` makes them")
     return found
+
+
+def answers_gone(log: RecordFiles, answers: Path, basis: Basis) -> list[str]:
+    """The evidence logs behind a report's rows that are no longer in the directory ``answers``, by name.
+
+    A report says nothing of them, since it is made of its shards alone; `referee verify` needs them.
+    """
+    rows = {shard.name for shard in basis.shards if shard.fact.rows}
+    announced = (one for one in log.read_bakeoff() if isinstance(one, ShardAnnounced) and one.shard in rows)
+    return sorted({one.answers for one in announced if not (answers / one.answers).is_file()})
 
 
 def _with(protocol: Protocol, beside: Comparison | None) -> Protocol:

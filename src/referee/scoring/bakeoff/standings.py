@@ -212,7 +212,7 @@ def board(measured: Measured, subset: str | None) -> Board:
         rows=tuple(rows),
         pairs=pairs,
         power=_power(rows, pairs),
-        caveats=_board_caveats(measured, rows, everything),
+        caveats=_board_caveats(measured, rows, answered),
     )
 
 
@@ -290,10 +290,8 @@ def _board_caveats(measured: Measured, rows: Sequence[Standing], cases: Mask) ->
         )
     waiting = [g.case for g in measured.gold if g.doubted and cases[measured.grid.mask([g.case])].any()]
     if waiting:
-        sentence = (
-            f"{len(waiting)} gold-suspect cases wait for a review and are out of the ranking; both rates are shown"
-        )
-        notes.append(Note("gold-suspect", sentence))
+        many = "1 gold-suspect case waits" if len(waiting) == 1 else f"{len(waiting)} gold-suspect cases wait"
+        notes.append(Note(EMPTIED, f"{many} for a review, out of the ranking until then; both rates are shown"))
     if rows and len({row.figures.rate.n for row in rows}) > 1:
         notes.append(Note("unequal-n", "not every row rests on the same number of cases: some lost cases to the lane"))
     return tuple(notes)

@@ -1,0 +1,34 @@
+"""What terminal and page say first of a board: which cases it is over, and which have left it."""
+
+from __future__ import annotations
+
+from referee.publish.bakeoff import figures
+from referee.publish.bakeoff.who import label
+from referee.publish.words import count
+from referee.scoring.bakeoff.summary import Board, Summary
+
+
+def left(board: Board, summary: Summary) -> str:
+    """That cases left a board, why, and the rates with them: what no reader may overlook (§3). Empty: none did."""
+    if not board.waiting and not board.wrong:
+        return ""
+    waiting, wrong = len(board.waiting), len(board.wrong)
+    of, verb = f"of {count(board.of, 'case')}", "left the ranking"
+    them = "it" if waiting + wrong == 1 else "them"
+    reasons = (
+        (waiting, f"until {'it is' if waiting == 1 else 'they are'} reviewed"),
+        (wrong, f"because {'its gold was' if wrong == 1 else 'their golds were'} found wrong"),
+    )
+    (first, why), *more = [(number, reason) for number, reason in reasons if number]
+    said = ", ".join((f"{first} {of} {verb} {why}", *(f"{number} {reason}" for number, reason in more)))
+    rates = [(row.about, row.with_flagged) for row in board.rows]
+    rates += [(row.about, row.with_flagged) for row in summary.lane_limited if row.about.subset == board.subset]
+    shown = [f"{label(about)} {figures.percent(rate.value)}" for about, rate in rates if rate is not None]
+    return f"{said}; with {them}: {', '.join(shown)}." if shown else f"{said}."
+
+
+def scope(board: Board) -> str:
+    """Which cases a board is over: ``The whole suite: 39 cases of the arm suite``."""
+    name = "The whole suite" if board.subset is None else f"The registered subset {board.subset}"
+    cases = "1 case" if board.cases == 1 else f"{figures.count(board.cases)} cases"
+    return f"{name}: {cases} of the {'arm' if len(board.arms) == 1 else 'arms'} {', '.join(board.arms)}"
