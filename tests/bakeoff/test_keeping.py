@@ -148,6 +148,9 @@ PLACES = {
         )
     ),
     "chunks": Place(lambda p: message(content=texts(p)), **PLAIN),
+    "chunks under a name that is escaped": Place(
+        lambda p: message(content=texts(p)).replace(b'"text":', b'"te\\u0078t":'), **PLAIN
+    ),
     "text and chunk": Place(lambda p: message(content=["".join(p[:-1]), *texts(p[-1:])]), **PLAIN),
     "chunks of reasoning": Place(lambda p: message(content="x", reasoning_details=texts(p)), **PLAIN),
     "blocks": Place(lambda p: json.dumps({"content": texts(p)}).encode(), shape="anthropic-messages", **PLAIN),

@@ -36,11 +36,11 @@ def keep(said: Said, redactor: Redactor, surface: Surface) -> tuple[KeptAnswer, 
         said.status, said.headers, said.body, said.broke, said.detail, said.streamed, round(said.latency_ms, 3)
     )
     reading = read_kept(kept, surface)
-    if not _carries(kept, reading, redactor, surface):
+    if not _carries(kept, reading, redactor):
         return kept, reading
     kept = _redacted(kept, redactor)
     reading = read_kept(kept, surface)
-    if kept.body == redactor.withheld or _carries(kept, reading, redactor, surface):
+    if kept.body == redactor.withheld or _carries(kept, reading, redactor):
         kept = _withheld(kept, redactor)
         reading = read_kept(kept, surface)
     return kept, reading
@@ -70,28 +70,26 @@ def without_secrets(redactor: Redactor) -> Iterator[None]:
         raise InternalError(redactor.redact_text(f"{type(exc).__name__}: {exc}")) from None
 
 
-def _carries(kept: KeptAnswer, reading: Reading, redactor: Redactor, surface: Surface) -> bool:
+def _carries(kept: KeptAnswer, reading: Reading, redactor: Redactor) -> bool:
     """Whether a credential stands in an answer, or in what the reader makes of it."""
     if redactor.empty:
         return False
     head = "\n".join((kept.detail, *kept.headers, *kept.headers.values()))
-    # Only parts of a text and the events of a stream are cut: all else stands in the body as it is read.
-    texts = kept.body.count(b'"text"')
-    events = kept.streamed or b"\n" in kept.body or b"\r" in kept.body
-    apart = (
-        events or texts or surface.shape == "cli-envelope" or reading.fault is not None or reading.broken is not None
-    )
-    looked = [kept.body, head.encode("utf-8", "surrogatepass"), *_texts(reading, apart=bool(apart))]
-    return redactor.holds_any(looked) or ((events or texts > 1) and redactor.holds_pieces(kept.body))
+    # What stands in the body as it was read is looked at with it.
+    apart = [text for text in _texts(reading) if text not in kept.body]
+    if redactor.holds_any([kept.body, head.encode("utf-8", "surrogatepass"), *apart]):
+        return True
+    # Nobody joins the pieces of reasoning, or of a stream that breaks off; and yet they stand there in order.
+    cut = kept.streamed or b"\n" in kept.body or b"\r" in kept.body or kept.body.count(b'"text"') > 1
+    return cut and redactor.holds_pieces(kept.body)
 
 
-def _texts(reading: Reading, *, apart: bool) -> Iterator[bytes]:
-    """What a row or a message may quote, ``apart`` from the calls too; what may be pieces of one value is joined."""
-    if apart:
-        sentence = reading.fault.sentence if reading.fault is not None else ""
-        for text in (reading.text, reading.broken_detail, sentence, reading.finish, reading.model, *reading.provenance):
-            if text:
-                yield text.encode("utf-8", "surrogatepass")
+def _texts(reading: Reading) -> Iterator[bytes]:
+    """What a row or a message may quote; what may be pieces of one value is joined."""
+    sentence = reading.fault.sentence if reading.fault is not None else ""
+    for text in (reading.text, reading.broken_detail, sentence, reading.finish, reading.model, *reading.provenance):
+        if text:
+            yield text.encode("utf-8", "surrogatepass")
     if reading.calls:
         values: list[str] = []
         names: list[str] = []
