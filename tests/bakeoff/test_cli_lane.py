@@ -192,6 +192,16 @@ def test_the_program_gets_the_named_variables_and_no_others(tmp_path: Path) -> N
     assert Path(seen["HOME"]).is_relative_to(tmp_path / "spool")
 
 
+def test_the_source_of_a_programs_rows_is_what_a_start_finds_again(tmp_path: Path) -> None:
+    aim = target(program(tmp_path, "print('x')"), cli={"inherit": ["COLOUR"]})
+    first = use(aim, tmp_path / "one", lambda lane: lane.check(), environ_of())
+    again = use(aim, tmp_path / "two", lambda lane: lane.check(), environ_of(NOT_NAMED="x"))
+    other = use(aim, tmp_path / "two", lambda lane: lane.check(), environ_of(COLOUR="red"))
+    assert first.pins == again.pins
+    assert set(first.pins) == {"program", "executable", "home", "environment"}
+    assert [name for name in first.pins if first.pins[name] != other.pins[name]] == ["environment"]
+
+
 def test_home_and_place_of_work_are_empty_and_new_for_every_call(tmp_path: Path) -> None:
     code = """
     places = [os.environ['HOME'], os.getcwd(), os.environ['TMPDIR']]
