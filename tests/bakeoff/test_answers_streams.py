@@ -9,6 +9,8 @@ import pytest
 
 from referee.core.answers import Reading
 from referee.core.bakeoff import Blame, Shape
+from referee.scoring.answers import joining
+from referee.scoring.answers.arguments import read_arguments
 from tests.bakeoff.reading import calls_of, read_said
 
 DONE = "data: [DONE]\n\n"
@@ -387,6 +389,20 @@ def test_what_breaks_a_stream(shape: Shape, text: str, blame: Blame, name: str) 
     assert reading.calls == ()
     assert reading.fault is not None
     assert (reading.fault.blame, reading.fault.name) == (blame, name)
+
+
+def test_chunks_that_repeat_the_name_are_not_read_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(raw: Any) -> Any:
+        asked.append(len(raw))
+        return read_arguments(raw)
+
+    monkeypatch.setattr(joining, "read_arguments", counted)
+    piece_of_many = sse(delta(tool_calls=[piece(name="f", arguments='{"a":"}')]))
+    reading = of(piece_of_many * 5000 + DONE)
+    assert reading.broken is not None
+    assert 0 < sum(asked) <= 1_100_000
 
 
 @pytest.mark.parametrize("shape", ["openai-chat", "openai-responses", "anthropic-messages"])

@@ -14,6 +14,7 @@ from referee.scoring.answers.arguments import read_arguments
 from referee.scoring.answers.documents import as_dict, as_list
 
 _MOST_PIECES = 2000  # beyond, it is not asked again and again whether arguments are whole
+_MOST_READ = 1_000_000  # characters that are read for that question, all times together
 
 
 class _Call:
@@ -24,6 +25,7 @@ class _Call:
         self.pieces: list[str] = []
         self.given: Any = None
         self.functionless = True
+        self._read = 0
 
     def take(self, function: Mapping[str, Any]) -> None:
         name = function.get("name")
@@ -45,7 +47,9 @@ class _Call:
             return True
         if len(self.pieces) > _MOST_PIECES or not "".join(self.pieces[-8:]).rstrip().endswith("}"):
             return False
-        return read_arguments("".join(self.pieces))[2] is None
+        text = "".join(self.pieces)
+        self._read += len(text)
+        return self._read <= _MOST_READ and read_arguments(text)[2] is None
 
     def document(self) -> dict[str, Any]:
         if self.functionless:
