@@ -111,3 +111,21 @@ def test_only_the_credentials_name_stands_in_files(tmp_path: Path) -> None:
         space.run()
     assert b"SCRIPTED_API_KEY" in told(tmp_path)
     assert KEY.encode() not in told(tmp_path)
+
+
+@pytest.mark.parametrize(("pinned", "code"), [({"quantisation": "Q8_0"}, 4), ({}, 0)])
+def test_a_check_by_hand_tells_no_credential(tmp_path: Path, pinned: dict[str, str], code: int) -> None:
+    with serving(ollama={"details": {"quantization_level": f"Q4 {KEY}"}}) as server:
+        more = {"lane": "ollama", "base_url": server.url, "channel": "local", **pinned}
+        RunWorkspace(tmp_path, server.url, cases=1, one=more)
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("referee")), "bakeoff", "targets", "check", "one", "-w", str(tmp_path)],
+            env={**os.environ, "SCRIPTED_API_KEY": KEY},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == code, done.stderr
+    assert "Q4 [redacted:SCRIPTED_API_KEY]" in done.stdout + done.stderr
+    never_written((done.stdout + done.stderr).encode())
