@@ -20,6 +20,10 @@ __all__ = ["browser", "look"]
 
 PAGES = ("bakeoff/index.html", "bakeoff/board/index.html", "bakeoff/board/cases/s1-simple-03.html")
 
+TOPS = (
+    "one => [...one.childNodes].filter(part => part.data).map(part => { const range = document.createRange(); "
+    "range.selectNode(part); return range.getBoundingClientRect().top; })"
+)
 UNFOLD = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
 
 
@@ -96,7 +100,7 @@ def test_the_keyboard_reaches_every_scrolling_table(look: Look, site: Path) -> N
 def test_cases_are_reached_without_scripts(look: Look, site: Path) -> None:
     page = look((site / "bakeoff/board/index.html").as_uri(), scripts=False).page
     page.locator("summary", has_text="Each leads to its attempts").click()
-    page.get_by_role("link", name="s1-simple-03").click()
+    page.locator("details").get_by_role("link", name="s1-simple-03").click()
     assert page.url.endswith("cases/s1-simple-03.html")
     assert page.get_by_text("argument date: expected 2026-07-24, got 24.07.2026").first.is_visible()
     page.get_by_role("link", name="Bake-off board").click()
@@ -134,10 +138,13 @@ def test_a_digest_breaks_in_its_middle_and_a_run_stands_whole(look: Look, site: 
     watched = look((site / "bakeoff/board/index.html").as_uri(), width=360)
     digest = watched.page.locator("#evidence ~ .wide td[data-label='SHA-256'] code").first
     lines = digest.evaluate(
-        "one => [...one.childNodes].filter(part => part.data).map(part => { const range = document.createRange(); "
-        "range.selectNode(part); return range.getClientRects().length; })"
+        "one => [...one.childNodes].filter(part => part.data?.length > 20).map(part => { const range = "
+        "document.createRange(); range.selectNode(part); return range.getClientRects().length; })"
     )
     assert lines == [1, 1]
+    digest = watched.page.locator("#ground ~ dl code", has_text="protocol:sha256:").first
+    tops = digest.evaluate(TOPS)
+    assert len(set(tops)) == len(tops) == 3
     watched = look((site / "bakeoff/board/cases/s1-simple-03.html").as_uri(), width=1280)
     run = watched.page.locator("td[data-label=started] .below").first
     assert run.evaluate("one => getComputedStyle(one).whiteSpace") == "nowrap"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from referee.core.cases import Suite
 from referee.core.records import ProtocolFrozen
@@ -13,15 +13,23 @@ from referee.publish.words import count, moment
 from referee.scoring.bakeoff.summary import GoldCase, Summary
 
 
-def gold(summary: Summary) -> Section:
-    """Cases that several targets fail in the same way, reviews of them, and cases that the linter refuses (§3, §8)."""
+def gold(summary: Summary, paged: Collection[str]) -> Section:
+    """Cases that several targets fail in the same way, reviews of them, and cases that the linter refuses (§3, §8).
+
+    ``paged`` are the cases that have a page to look at.
+    """
     blocks: list[Block] = []
     if summary.gold:
         names = Names(summary)
         heads = ("case", "category", "the same wrong answer from", "review", "in the ranking")
         rows = [
             cells(
-                Cell(case.case, code=True, below=f"arm {case.arm}"),
+                Cell(
+                    case.case,
+                    code=True,
+                    href=f"cases/{case.case}.html" if case.case in paged else None,
+                    below=f"arm {case.arm}",
+                ),
                 case.category,
                 several([names.all(targets) for _, targets in case.groups]) if case.groups else "no two targets",
                 _review(case),
@@ -39,8 +47,9 @@ def gold(summary: Summary) -> Section:
         name = summary.plan.protocol
         blocks.append(
             Para(
-                f"To bring a case back or to keep it out, look at its page, then `referee bakeoff review {name} CASE "
-                "--stands --note …` or `--wrong`; `--all-suspects` in the place of a case reviews each that waits."
+                f"To bring a case back or to keep it out, look at its page, then `referee bakeoff review {name} CASE` "
+                "with `--stands` or `--wrong` and a `--note`; `--all-suspects` in the place of a case reviews each "
+                "that waits."
             )
         )
     if summary.left_alone:

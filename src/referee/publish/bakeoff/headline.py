@@ -319,12 +319,13 @@ def power(summary: Summary) -> Section:
 
 def _power(found: Power, name: str) -> Iterator[tuple[str, Cell]]:
     cases = f"{found.n_smallest}" if found.n_smallest == found.n_largest else f"{found.n_smallest} to {found.n_largest}"
-    yield "board", Cell(f"{name}, {cases} cases a target")
+    less = f", {figures.percent(found.reference_mde_at_smallest)} at {found.n_smallest}"
+    less = "" if found.n_smallest == found.n_largest else less
+    yield "board", Cell(f"{name}, {cases} {'case' if cases == '1' else 'cases'} a target")
     yield (
         "smallest difference that is detectable",
         Cell(
-            f"{figures.percent(found.reference_mde_at_largest)} at {found.n_largest} cases, "
-            f"{figures.percent(found.reference_mde_at_smallest)} at {found.n_smallest}",
+            f"{figures.percent(found.reference_mde_at_largest)} at {count(found.n_largest, 'case')}" + less,
             below=f"power {figures.percent(found.power)}, alpha {found.alpha}, variance of the paired difference "
             f"{found.reference_variance:.3f} (Miller 2024)",
         ),
@@ -335,7 +336,7 @@ def _power(found: Power, name: str) -> Iterator[tuple[str, Cell]]:
         yield (
             "with the variance seen here",
             Cell(
-                f"{figures.percent(found.observed_mde_at_largest)} at {found.n_largest} cases",
+                f"{figures.percent(found.observed_mde_at_largest)} at {count(found.n_largest, 'case')}",
                 below=f"variance {found.observed_variance:.3f}, mean over {figures.count(found.observed_pairs)} pairs",
             ),
         )

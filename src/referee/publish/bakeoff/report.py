@@ -31,7 +31,7 @@ from referee.scoring.bakeoff.summary import Summary
 
 SCHEMA = "referee.bakeoff-report/1"
 
-_SHA256 = re.compile(r"((?:sha256:)?[0-9a-f]{32})([0-9a-f]{32})")
+_SHA256 = re.compile(r"((?:[a-z0-9-]+:)*)([0-9a-f]{32})([0-9a-f]{32})")
 
 #: The report's forms beside its page, as the page links them.
 FORMS = (
@@ -78,7 +78,7 @@ def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
             beside.parts(summary),
             beside.arms(summary),
             beside.lane_limited(summary),
-            grounds.gold(summary),
+            grounds.gold(summary, frozenset(paged)),
             beside.failures(summary),
             beside.coverage(summary),
             headline.power(summary),
@@ -197,7 +197,7 @@ def _between(ends: tuple[float, float]) -> str:
 
 
 def _halves(text: str) -> tuple[str, ...]:
-    """A SHA-256 in two parts, between which it may break; anything else is whole."""
+    """A SHA-256 in its prefix and two halves, between which it may break; anything else is whole."""
     found = _SHA256.fullmatch(text)
     return found.groups() if found else (text,)
 
