@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -129,3 +130,14 @@ def test_a_check_by_hand_tells_no_credential(tmp_path: Path, pinned: dict[str, s
     assert done.returncode == code, done.stderr
     assert "Q4 [redacted:SCRIPTED_API_KEY]" in done.stdout + done.stderr
     never_written((done.stdout + done.stderr).encode())
+
+
+def test_a_name_that_is_like_a_credential_stays_the_name_that_it_is(tmp_path: Path) -> None:
+    aims: dict[str, Any] = {"local-engine-of-tests": {}}
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=2, repeats=1, **aims)
+        space.environ["SCRIPTED_API_KEY"] = "key-local-engine-of-tests"
+        space.run()
+        assert space.verify().rows == 2
+    assert [row["target"] for row in space.rows()] == ["local-engine-of-tests"] * 2
+    assert all(row["passed"] for row in space.rows())

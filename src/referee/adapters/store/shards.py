@@ -26,6 +26,9 @@ from referee.errors import CouldNotVerify
 GATHER_SECONDS = 0.02
 _FULL_DISK = "see that the disk of the workspace has room and can be written, then run again: it fills the gaps"
 
+#: What of a line may quote an answer. All else is of the frozen plan, and a name that is like a credential is none.
+_MAY_QUOTE = ("reason", "model_served", "detail", "environment")
+
 
 class Shard:
     """One shard that is being written; made by ``Commits.open_shard``."""
@@ -179,7 +182,8 @@ class Commits:
         for body in bodies:
             line, digest = forge(body, seq=seq, prev=prev)
             if self._redactor.holds(line):
-                line, digest = forge(self._redactor.redact_value(body), seq=seq, prev=prev)
+                said = {name: body[name] for name in _MAY_QUOTE if name in body}
+                line, digest = forge({**body, **self._redactor.redact_value(said)}, seq=seq, prev=prev)
             lines.append(line)
             seq, prev = seq + 1, digest
         write_whole(shard.descriptor, b"".join(lines))
