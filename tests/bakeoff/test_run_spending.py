@@ -161,6 +161,17 @@ def test_what_a_call_is_held_to_cost(
     assert bounds(tmp_path, ACCOUNT) == {"b-1": pytest.approx(cost)}
 
 
+def test_a_call_that_cost_more_than_it_could_raises_the_bound_at_once(tmp_path: Path) -> None:
+    async def one() -> None:
+        purse, account = _purse(tmp_path)
+        assert await purse.hold(7.0, Halt()) is None
+        assert purse.settle(7.0, Reading(input_tokens=20_000, output_tokens=0), answered=True) == 20.0
+        assert account.spent == 20.0
+
+    asyncio.run(one())  # and it is never closed, as after a kill
+    assert bounds(tmp_path, ACCOUNT) == {"b-1": 20.0}
+
+
 def test_cached_input_that_is_dearer_is_held_back_too(tmp_path: Path) -> None:
     dear, _ = _purse(tmp_path, price={"input": 1.0, "cached_input": 2.0, "output": 0.0})
     assert dear.estimate(question(), 1_000_000) == 2.0
