@@ -19,6 +19,7 @@ from referee.adapters.store.shards import Commits
 from referee.core.bakeoff import AnswerRef, ShardClosed, ShardOpened, Surface, Target
 from referee.core.chain import read_chain
 from referee.core.redaction import Redactor
+from referee.core.tallies import SpeedTally
 from referee.errors import CouldNotVerify, Finding, NothingMatched, RefereeError, UsageError
 from referee.publish.bakeoff.attempts import open_attempts
 
@@ -356,6 +357,20 @@ def test_targets_are_counted_apart_and_latency_is_by_nearest_rank(tmp_path: Path
     assert (targets[0].latency.p50_ms, targets[0].latency.p95_ms) == (4.0, 8.0)
     assert (targets[1].stopped, targets[1].ended) == ("unclosed", ("unclosed",))
     assert len(cases) == 5
+
+
+def test_speed_is_of_graded_calls_that_count_their_tokens(tmp_path: Path) -> None:
+    first = opened()
+    rows = [
+        row(first, "c0", 0, output_tokens=30, latency_ms=1000.0),
+        row(first, "c0", 1, output_tokens=20, latency_ms=250.125, passed=False),
+        row(first, "c1", 0, output_tokens=None, latency_ms=9000.0),
+        row(first, "c1", 1, output_tokens=99, latency_ms=9000.0, passed=None, well_formed=None, infra_class="timeout"),
+    ]
+    (target,), _, _ = tally([write(tmp_path, first, rows)])
+    assert target.speed == SpeedTally(n=2, output_tokens=50, ms=1250.125)
+    (silent,), _, _ = tally([write(tmp_path / "more", first, [row(first, output_tokens=None)])])
+    assert silent.speed is None
 
 
 def test_nothing_selected_is_nothing_counted() -> None:

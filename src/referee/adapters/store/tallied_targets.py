@@ -18,15 +18,14 @@ _TOTALS = """
 select target, count(*), sum(input_tokens)::bigint, sum(output_tokens)::bigint,
        count(latency_ms) filter (passed is not null),
        quantile_disc(latency_ms, 0.5) filter (passed is not null),
-       quantile_disc(latency_ms, 0.95) filter (passed is not null)
-from usable group by target
+       quantile_disc(latency_ms, 0.95) filter (passed is not null),
+       count(*) filter (timed), sum(output_tokens) filter (timed)::bigint,
+       sum(latency_ms::decimal(18, 3)) filter (timed)::double
+from (select *, passed is not null and output_tokens is not null and latency_ms > 0 as timed from usable)
+group by target
 """
-#: Latency is added as decimals, as money is.
-_SPEED = """
-select target, count(*), sum(output_tokens)::bigint, sum(latency_ms::decimal(18, 3))::double
-from usable where passed is not null and output_tokens is not null and latency_ms > 0 group by target
-"""
-#: Money is added as decimals: a sum of doubles depends on how threads share the rows, and a report may not.
+_NO_ROWS = (0, None, None, 0, None, None, 0, None, None)
+#: Money and time are added as decimals: a sum of doubles depends on how threads share the rows, and a report may not.
 _PHYSICAL = "select target, count(*), sum(spent_usd::decimal(38, 12))::double from physical group by target"
 _EXCLUDED = """
 select target, blame = 'case', coalesce(infra_class, 'unnamed'), count(*)
@@ -72,7 +71,6 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
     served: dict[str, list[tuple[str | None, str]]] = defaultdict(list)
     for name, model, provenance in con.execute(_SERVED).fetchall():
         served[name].append((model, provenance))
-    speeds = {row[0]: SpeedTally(*row[1:]) for row in con.execute(_SPEED).fetchall()}
     expected = _ask(con, by_name)
     missing = _slots(con, _MISSING)
     # Where each target has as many usable slots as it owes, less those missing, none of them is another's.
@@ -82,7 +80,7 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
     found = []
     for name in sorted(by_name):
         shards = by_name[name]
-        usable, inputs, outputs, timed, median, high = totals.get(name, (0, None, None, 0, None, None))
+        usable, inputs, outputs, timed, median, high, *speed = totals.get(name, _NO_ROWS)
         rows, spent = physical.get(name, (0, None))
         last = shards[-1]
         full = [shard for shard in shards if shard.fact.rows]
@@ -114,7 +112,7 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
                 output_tokens=outputs,
                 spent_usd=spent,
                 over_deadline=late.get(name, 0),
-                speed=speeds.get(name),
+                speed=SpeedTally(*speed) if speed[0] else None,
             )
         )
     return found
