@@ -119,3 +119,20 @@ def test_the_report_shows_both_side_by_side_and_says_what_is_absent(tmp_path: Pa
     lists = [item for block in section.blocks if isinstance(block, Items) for item in block.items]
     assert any(item.startswith("cli-agent · agent CLI claude 2.1.0: ") for item in lists)
     assert any("openrouter: the archived document has another form" in item for item in lists)
+
+
+def test_what_nobody_publishes_is_said_once_for_all_runs_and_targets(tmp_path: Path) -> None:
+    world = World(tmp_path / "ws").write()
+    basis = gather(world.log, world.evidence, "board", [world.records / name for name in world.shards])
+    silent = [
+        market(snapshot("none", target=target, at=f"2026-11-{day}T09:00:00+00:00"), None)
+        for day in range(10, 20)
+        for target in ("own-strong", "weak-one")
+    ]
+    section = markets(silent, basis.summary)
+    [said] = [block for block in section.blocks if isinstance(block, Items) and block.lead == "Nothing is shown where:"]
+    assert len(said.items) == 1
+    assert said.items[0].endswith("(own-strong · own infrastructure, weak-one · local)")
+    assert [block.caption for block in section.blocks if isinstance(block, Table)] == [
+        "Our own, lane included: not comparable across lanes, and no verdict"
+    ]

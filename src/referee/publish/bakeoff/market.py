@@ -56,9 +56,13 @@ def _offers(found: Sequence[Market], names: Names) -> Iterator[Block]:
         heads = ("target", "at", "provider", "input>", "output>", "uptime>", "output tokens a second>")
         caption = "As providers published it: US dollars for a million tokens; uptime and median speed of 30 minutes"
         yield table(caption, heads, rows)
-    silent = [f"{names(one.snapshot.target)}, {one.snapshot.source}: {one.why}" for one in found if one.why]
+    silent: dict[tuple[str, str], dict[str, None]] = {}
+    for one in found:
+        if one.why:
+            silent.setdefault((one.snapshot.source, one.why), {})[one.snapshot.target] = None
     if silent:
-        yield Items("Nothing is shown for:", tuple(silent))
+        said = (f"{source}: {why} ({names.all(targets)})" for (source, why), targets in silent.items())
+        yield Items("Nothing is shown where:", tuple(said))
 
 
 def _offer(one: Market, offer: Offer, names: Names) -> Row:
@@ -73,18 +77,13 @@ def _offer(one: Market, offer: Offer, names: Names) -> Row:
 
 
 def _snapshots(found: Sequence[Market], names: Names) -> Iterator[Block]:
-    if not found:
-        yield Para("No snapshot was archived with these runs.")
-        return
     rows = [
-        cells(
-            names(one.target),
-            f"{moment(one.at)} UTC",
-            one.source,
-            one.detail,
-            Cell(figures.NONE if one.said is None else one.said.digest, code=one.said is not None),
-        )
+        cells(names(one.target), f"{moment(one.at)} UTC", one.source, one.detail, Cell(one.said.digest, code=True))
         for one in (each.snapshot for each in found)
+        if one.said is not None
     ]
+    if not rows:
+        yield Para("No document was archived with these runs.")
+        return
     heads = ("target", "at", "source", "what", "evidence")
     yield table("Archived with each block of runs", heads, rows, fold=True)
