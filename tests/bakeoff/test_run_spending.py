@@ -278,6 +278,27 @@ def test_what_an_attempt_without_a_row_may_have_cost_is_not_forgotten(tmp_path: 
     assert written(space) > 4.0, "the longest answer alone would have cost 4.096"
 
 
+def test_what_a_try_may_have_cost_is_told_though_its_attempt_left_no_row(tmp_path: Path) -> None:
+    metered = {**LEDGER, "credit_usd": 1000.0, "model": "slow", "deadline_seconds": 0.2}
+    plan = "[retry]\ntries = 2\nfirst_seconds = 60.0\n"
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=1, repeats=1, plan=plan, one=metered)
+        space.freeze()
+
+        async def given_up() -> RunReport:
+            interrupts = Interrupts()
+            run = asyncio.create_task(run_bakeoff(space.loaded, space.desk(), interrupts=interrupts))
+            await _asked(server)
+            await asyncio.sleep(0.5)
+            interrupts.interrupt()
+            return await run
+
+        report = asyncio.run(given_up())
+    assert (report.targets[0].rows, space.rows()) == (0, [])
+    assert report.targets[0].spent_usd == pytest.approx(written(space))
+    assert written(space) > 4.0
+
+
 # --- kills -----------------------------------------------------------------------------------------------------------
 
 
