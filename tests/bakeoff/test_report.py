@@ -133,7 +133,14 @@ def test_gold_suspects_are_reported_with_and_without(world: World, report: Path)
     assert not wrong["ranks"]
     first = summary["boards"][0]["rows"][0]
     assert first["with_flagged"]["n"] > first["without_flagged"]["n"]
-    assert "Gold trust: the same rates with and without the flagged cases" in Text.of(report / "index.html")
+    page = Text.of(report / "index.html")
+    assert "Gold trust: the same rates with and without the flagged cases" in page
+    traps = next(arm for arm in summary["arms"] if arm["arm"] == "abstain-traps" and arm["subset"] is None)
+    _, _, doubled = page.partition("abstain-traps: 12 cases")[2].partition("With all of them:")
+    for row in traps["rows"]:
+        assert row["with_flagged"]["n"] == row["figures"]["rate"]["n"] + 2
+        said = f"{100 * row['with_flagged']['value']:.1f}".removesuffix(".0")
+        assert re.search(rf"{row['about']['target']} · .*? {said} %", doubled)
 
 
 def test_a_case_has_a_page_with_reasons_and_evidence(world: World, report: Path) -> None:

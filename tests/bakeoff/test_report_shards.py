@@ -178,6 +178,9 @@ def test_a_pair_that_was_not_registered_says_so(world: World) -> None:
     [
         (("report", "board"), 2, "no shard is named"),
         (("report", "nope", "--all"), 5, "has no shard yet"),
+        (("report", "board", "--all", "--shard", "results-x.jsonl"), 2, "say two different things"),
+        (("export", "board", "--all", "--shard", "results-x.jsonl"), 2, "say two different things"),
+        (("pairs", "board", "own-strong", "weak-one", "--all", "--shard", "x"), 2, "say two different things"),
         (("report", "board", "--shard", "/etc/passwd"), 2, "bears a path"),
         (("pairs", "board", "own-strong", "own-strong", "--all"), 2, "compared with itself"),
         (("pairs", "board", "own-strong", "gone", "--all"), 5, "have no row of gone"),

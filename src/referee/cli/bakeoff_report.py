@@ -220,6 +220,9 @@ def print_board(console: Console, summary: Summary) -> None:
         console.print(plain(f"{summary.plan.title}. {scope(board)}"), soft_wrap=True)
         if loud := left(board, summary):
             console.print(plain(f"! {loud}"), style="bold", soft_wrap=True)
+            if board.waiting:
+                how = f"referee bakeoff review {summary.plan.protocol} CASE --stands (or --wrong) --note …"
+                console.print(plain(f"  look at each, then: {how}"), soft_wrap=True)
         table = columns(
             *("place>", "tie>", "target", "model and lane", "sovereignty", "tier", "valid-pass>", "second interval>"),
             *("pass^k>", "format>", "cases>", "attempts>"),

@@ -130,6 +130,11 @@ def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
         )
         caption = "Never pooled into the headline" + ("" if arm.ranked else "; shown, never ranked")
         yield table(caption, (*heads, "cases>"), [_arm_row(row) for row in arm.rows])
+    doubled = [f"{label(row.about)} {figures.rate(row.with_flagged)}" for row in arm.rows if row.with_flagged]
+    if doubled:
+        yield Items(
+            "Some of its cases left the ranking, or a review brought them back. With all of them:", tuple(doubled)
+        )
     if arm.not_shown:
         yield Para(f"Without a row here: {names.all(arm.not_shown)}.", note=True)
 

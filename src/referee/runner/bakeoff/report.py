@@ -11,7 +11,7 @@ from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shard_files import ScannedShard, every_shard, first_line, scan_shard, select_shards
 from referee.core.bakeoff import Comparison, Protocol
 from referee.core.records import BakeoffRecord, MarketSnapshot, ShardAnnounced
-from referee.errors import Finding, NothingMatched
+from referee.errors import Finding, NothingMatched, UsageError
 from referee.publish.bakeoff.report import Basis
 from referee.runner.bakeoff.decide import decisions_of, reviews_of
 from referee.runner.bakeoff.freeze import freezes_of, frozen_protocol
@@ -82,9 +82,11 @@ def shards_of(log: RecordFiles, records: Path, name: str, named: Sequence[str], 
     Shards under an earlier freeze are taken by name: rows under two freezes are two provenances.
 
     Raises:
-        UsageError: none is named, or a name is none of a shard.
+        UsageError: none is named, a name is none of a shard, or shards are named and all are asked for.
         NothingMatched: there is no such shard, or the protocol has none.
     """
+    if named and every:
+        raise UsageError("--all and --shard say two different things", todo="name the shards, or ask for all of them")
     if named or not every:
         return select_shards(records, named)
     freezes = freezes_of(log.read_bakeoff(), name)
