@@ -184,7 +184,7 @@ def test_a_shard_that_no_run_announced_is_found(space: RunWorkspace) -> None:
         line, prev = forge(body, seq=seq, prev=prev)
         out += line
     other.write_bytes(out)
-    with pytest.raises(Finding, match=r"no run announced it, and it holds 6 rows|is named by more than one row"):
+    with pytest.raises(Finding, match=r"no run announced it, and it holds 6 rows"):
         space.verify()
 
 
@@ -229,3 +229,24 @@ def test_what_a_row_cost_is_what_its_tokens_cost(tmp_path: Path, server: Scripte
         rewrite(space, change)
         with pytest.raises(Finding, match=f"line 2: says spent_usd .*{said}"):
             space.verify()
+
+
+def test_a_cost_by_a_published_price_is_what_was_kept_with_the_answer(tmp_path: Path, server: ScriptedServer) -> None:
+    listed = {"metered": True, "credit": "ledger", "credit_usd": 100.0, "price_model": "gpt-4o-mini"}
+    space = RunWorkspace(tmp_path / "listed", server.url, cases=1, repeats=1, one=listed)
+    space.run()
+    assert space.rows()[0]["spent_usd"] > 0
+    rewrite(space, with_first(spent_usd=space.rows()[0]["spent_usd"] / 2))
+    with pytest.raises(Finding, match="line 2: says spent_usd"):
+        space.verify()
+
+
+def test_no_two_rows_name_the_same_bytes_of_a_log(space: RunWorkspace) -> None:
+    refs = [AnswerRef.model_validate(row["answer"]) for row in space.rows()]
+    named = [(ref.offset, ref.length) for ref in refs]
+    with AnswerReader(space.root / "answers") as reader:
+        (log,) = reader.logs()
+        assert list(reader.unnamed(log, iter(named))) == []
+        for wrong in ([named[0], named[0]], [named[0], (named[1][0] - 1, 9)], [(named[-1][0], named[-1][1] + 1)]):
+            with pytest.raises(Finding, match=r"is named by more than one row, or ends beyond it"):
+                list(reader.unnamed(log, iter(wrong)))

@@ -188,7 +188,7 @@ class AnswerReader:
         at = 0
         for offset, length in named:
             if offset < at or offset + length > size:
-                raise Finding(f"the answer at byte {offset} of {log} is named by more than one row")
+                raise Finding(f"the answer at byte {offset} of {log} is named by more than one row, or ends beyond it")
             yield from self._between(log, at, offset)
             at = offset + length
         yield from self._between(log, at, size)
