@@ -211,6 +211,21 @@ def test_parts_of_a_key_file_are_credentials_too() -> None:
     assert redactor.redact_text("a service") == "a service"
 
 
+def test_what_all_key_files_and_tokens_have_in_common_is_no_credential() -> None:
+    head, claims = ("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwic3ViIjoieiJ9")
+    token = f"{head}.{claims}.4Qm9Xv2LtB7cRw8ZkPs0Yd5JhN1uGf6E"
+    file = json.dumps(
+        {"auth_uri": "https://accounts.example/o/auth", "client_email": "somebody@cloud.accounts.example"}
+    )
+    file = file[:-1] + ', "private_key": "4Qm9Xv2LtB7cRw8ZkPs0Yd5JhN1uGf6E"}'
+    for value in (token, file):
+        redactor = Redactor({"K": value})
+        for public in (head, claims[:24], "https://accounts.example/o/auth", "cloud.accounts.example"):
+            assert not redactor.holds(f"see {public} for more".encode())
+        assert redactor.redact_text("is 4Qm9Xv2LtB7cRw8ZkPs0Yd5JhN1uGf6E.") == "is [redacted:K]."
+    assert "VyLmV4YW1" not in Redactor({"K": token}).redact_text(token)
+
+
 def test_values_are_redacted_in_keys_and_at_any_depth() -> None:
     redactor = Redactor({"API_KEY": VALUE})
     assert redactor.redact_value({VALUE: [1, None, {"a": f"x{VALUE}y"}]}) == {

@@ -27,6 +27,10 @@ PART, LEAST = 16, 12
 #: Parts of a value that is itself a JSON document count as credentials from this length on.
 _OF_DOCUMENT = 16
 
+#: A JSON web token: head, claims, signature. The head and how the claims begin are no secret.
+_TOKEN = re.compile(r"eyJ[\w-]+\.([\w-]+)\.([\w-]+)")
+_PUBLIC_CLAIMS = 24
+
 #: So many characters of a value are compared at first. Any part that counts covers one such gram of every ``stride``.
 _GRAM = 5
 _AT_ONCE = 32
@@ -103,7 +107,7 @@ class Redactor:
                 )
             marker = b"[redacted:" + re.sub(r"[^A-Za-z0-9_.-]", "_", name).encode() + b"]"
             markers.append(marker)
-            for part in (value, *_parts(value)):
+            for part in _secret_parts(value):
                 self._take(marker, part)
         #: What stands for a text in which a value is seen and cannot be cut out.
         self.withheld = b"".join(markers)
@@ -349,8 +353,17 @@ def _occurrences(data: bytes, spelling: bytes) -> Iterator[int]:
         at = data.find(spelling, at + len(spelling))
 
 
+def _secret_parts(value: str) -> list[str]:
+    """What of a value is secret: the most, it all. The head of a token is the same in many others."""
+    token = _TOKEN.fullmatch(value)
+    if token is not None:
+        found = [part for part in (token[1][_PUBLIC_CLAIMS:], token[2]) if len(part) >= _OF_DOCUMENT]
+        return found or [value]
+    return list(_parts(value)) or [value]
+
+
 def _parts(value: str) -> Iterator[str]:
-    """The long strings of a value that is itself a JSON document, as key files of services are."""
+    """The long strings of a value that is a JSON document, as key files of services are; addresses are public."""
     if not value.startswith("{"):
         return
     try:
@@ -358,5 +371,5 @@ def _parts(value: str) -> Iterator[str]:
     except (ValueError, RecursionError):
         return
     for _path, _holder, _key, text in _strings(document):
-        if len(text) >= _OF_DOCUMENT:
+        if len(text) >= _OF_DOCUMENT and "://" not in text and "@" not in text:
             yield text
