@@ -55,11 +55,11 @@ def views(data: bytes) -> Iterator[bytes]:
         data = _unescaped(data)
     if b"\x1b" in data:
         data = _TERMINALS.sub(b"", data)
-    if not data.isascii() and any(mark in data for mark in _COMPATIBLE):
+    if (b"\xef" in data or b"\xf0" in data) and any(mark in data for mark in _COMPATIBLE):
         text = data.decode("utf-8", "surrogateescape")
         data = unicodedata.normalize("NFKC", text).encode("utf-8", "surrogateescape")
     yield canonical(data)
-    if b"%" in data or b"&#" in data:
+    if b"%" in data or (b"&" in data and b"&#" in data):
         yield canonical(_CODES.sub(_of_code, data))
 
 
