@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,15 @@ from hypothesis import HealthCheck, settings
 
 ENVIRONMENT_IMAGE = "referee-env:default"
 
-# Time is no property: on a busy machine an example or the making of one may take long.
-settings.register_profile("referee", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("referee")
+# Time is no property: on a busy machine an example or the making of one may take long. And a pipeline is no place for
+# new examples: `HYPOTHESIS_PROFILE=search` draws others at each run.
+settings.register_profile("referee", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "referee"))
+
+# Tests interrupt programs as a person does. Started in the background, pytest would hand on that SIGINT is ignored.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache

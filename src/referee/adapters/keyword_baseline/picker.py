@@ -61,7 +61,7 @@ def offer(name: str, description: str, schema: Mapping[str, Any]) -> Offered:
     parameters: set[str] = set()
     for key, inner in properties.items():
         parameters.update(concepts_of_name(str(key)))
-        for choice in inner.get("enum", ()) if isinstance(inner, dict) else ():
+        for choice in _choices(inner):
             parameters.update(concepts_of(str(choice)))
     return Offered(
         name, schema, frozenset(concepts_of_name(name)), frozenset(concepts_of(description)), frozenset(parameters)
@@ -135,3 +135,9 @@ def _likeliest(question: str, tools: Sequence[Offered], weights: Mapping[str, fl
 
 def _filled(question: str, tool: Offered) -> tuple[dict[str, Any], list[str]]:
     return Filler(question, find_values(question), tool.about).fill(tool.schema)
+
+
+def _choices(schema: object) -> list[object]:
+    """The values that a parameter's schema lists; none where it lists none, or is no schema."""
+    listed = schema.get("enum") if isinstance(schema, dict) else None
+    return listed if isinstance(listed, list) else []
