@@ -23,9 +23,12 @@ settings.register_profile("referee", deadline=None, derandomize=True, suppress_h
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "referee"))
 
-# Tests interrupt programs as a person does. Started in the background, pytest would hand on that SIGINT is ignored.
+# Tests interrupt programs as a person does. In the background or under nohup a signal is ignored, and programs would be
+# started so; one that has a handler here comes to them as new.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @functools.cache
