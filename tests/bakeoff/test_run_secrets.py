@@ -75,6 +75,16 @@ def test_a_credential_that_comes_back_reaches_nothing_that_is_written(tmp_path: 
         assert b"[redacted:SCRIPTED_API_KEY]" in told(tmp_path / "answers")
 
 
+def test_an_answer_that_had_to_be_withheld_is_asked_for_once(tmp_path: Path) -> None:
+    plan = "[retry]\ntries = 4\nfirst_seconds = 0.01\n"
+    with serving(calls=lambda _: [("get_weather", {"letters": list(KEY)})]) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=2, repeats=1, plan=plan)
+        space.run()
+        asked = [got for got in server.got if "City" in got.question]
+    assert [(row["infra_class"], row["passed"], row["tries"]) for row in space.rows()] == [("withheld", None, 1)] * 2
+    assert len(asked) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("play", PLAYS)
 def test_neither_progress_nor_report_tells_a_credential(tmp_path: Path, play: str) -> None:

@@ -268,8 +268,9 @@ def test_a_shard_under_another_name_does_not_hold(tmp_path: Path) -> None:
     first = opened()
     path = write(tmp_path, first, [row(first)])
     other = path.rename(path.with_name("results-other.jsonl"))
-    with pytest.raises(Finding, match="line 1: does not continue"):
+    with pytest.raises(Finding, match="line 1: does not continue") as found:
         tally([other])
+    assert found.value.todo.endswith("put the file back from a copy")
 
 
 def test_rows_that_say_otherwise_than_their_first_line_are_no_rows_of_the_shard(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from referee.core.redaction import Redactor
 from referee.protocols import Ask, Lane
 from referee.runner.bakeoff.budget import HALTED, Blocked, Purse
 from referee.runner.bakeoff.guards import LONGEST_WAIT, Halt, Pace
-from referee.runner.bakeoff.keeping import keep
+from referee.runner.bakeoff.keeping import WITHHELD, keep
 from referee.runner.bakeoff.verdict import verdict
 
 _FAILED, _SERVER_FAILED = 400, 500
@@ -118,9 +118,10 @@ async def _once(way: Way, question: Question, upper: float, done: Outcome) -> Re
 def _wait(way: Way, tries: int, fault: Fault | None) -> float | None:
     """Seconds until the next try; None where there is none: it is no infrastructure error, or patience is at its end.
 
+    An answer that was withheld is not asked for again: a server that says credentials says them the next time too.
     A server's ``Retry-After`` holds all calls of the target; one that is too long to be waited for ends the attempt.
     """
-    if fault is None or fault.blame is not Blame.INFRA:
+    if fault is None or fault.blame is not Blame.INFRA or fault.name == WITHHELD:
         return None
     told = fault.retry_after
     if told is not None:
