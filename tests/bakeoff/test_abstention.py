@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from referee.core.answers import Grade, Reading
+from referee.core.bakeoff import Shape
 from referee.core.cases import Grading, Tool
 from referee.scoring.answers import offered
 from referee.scoring.toolcalls import judge
@@ -213,6 +214,79 @@ def test_keys_that_stand_twice_in_an_envelope_are_flagged_and_no_clean_abstentio
     assert graded(reading).reason == "no tool should have been called; the answer says twice which calls there are"
     turned = said('{"tool_calls":[],"tool_calls":[{"name":"get_weather","arguments":{"city":"B"}}]}', inlined=True)
     assert graded(turned, gold=expected("get_weather", city="B")).flags == ("duplicate-keys", "stop-with-calls")
+
+
+TRANSFER = '{"name":"transfer_money","arguments":{"city":"Berlin"}}'
+
+HIDDEN = [
+    f'{{"tool_calls":[{TRANSFER}],"tool_calls":[]}}',
+    f'{{"tool_calls":[],"tool_calls":[{TRANSFER}],"tool_calls":null}}',
+    f'{{"function_call":{TRANSFER},"function_call":null}}',
+    f'{{"function":{TRANSFER},"function":"none"}}',
+    '{"name":"transfer_money","arguments":{"city":"Berlin"},"name":null}',
+    '{"name":"transfer_money","arguments":{"city":"Berlin"},"arguments":null}',
+    '{"name":null,"arguments":{"city":"Berlin"},"name":"transfer_money","arguments":null}',
+    '{"tool_calls":[{"name":"transfer_money","arguments":{},"name":null}]}',
+    '{"tool_calls":[{"function":{"name":"transfer_money","arguments":{}},"function":{}}]}',
+    f'[{TRANSFER[:-1]},"name":7}}]',
+    f'```json\n{{"tool_calls":[{TRANSFER}],"tool_calls":[]}}\n```',
+    f'I do it: {{"tool_calls":[{TRANSFER}],"tool_calls":[]}}',
+    f'I do it: {TRANSFER[:-1]},"name":null}}.',
+    '{"get_weather":{"city":"Berlin"},"get_weather":null}',
+    '{"calls":{"tool":"get_weather","args":{"city":"B"},"tool":null}}',
+]
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_call_that_a_doubled_key_hides_is_shown_all_the_same(text: str) -> None:
+    native = graded(said(text))
+    assert (native.passed, native.flags) == (False, ("content_fallback",))
+    inlined = graded(said(text, inlined=True))
+    assert not inlined.passed
+    assert "duplicate-keys" in inlined.flags or not inlined.well_formed
+
+
+def test_a_doubled_key_that_hides_no_call_shows_none() -> None:
+    for text in (
+        '{"question":"Which city?","question":"Which town?"}',
+        '{"tool_calls":[],"tool_calls":[]}',
+        '{"name":"search","name":"search","description":"It searches."}',
+    ):
+        assert graded(said(text)).passed
+
+
+def test_a_call_beside_an_envelope_is_seen_behind_a_doubled_key_too() -> None:
+    for text in (
+        f'{{"tool_calls":[],"function_call":{TRANSFER},"function_call":null}}',
+        f'{{"tool_calls":[]}} {TRANSFER[:-1]},"name":null}}',
+    ):
+        assert "(several-objects)" in graded(said(text, inlined=True), 1).reason
+
+
+def test_of_a_bare_call_with_a_doubled_name_the_last_one_counts_and_is_flagged() -> None:
+    reading = said('{"name":"search","arguments":{"city":"B"},"name":"get_weather"}', inlined=True)
+    assert [call.name for call in reading.calls] == ["get_weather"]
+    assert "duplicate-keys" in reading.flags
+
+
+BODIES: list[tuple[Shape, str]] = [
+    ("openai-chat", '{"choices":[{"message":{"content":CALL}}],"choices":[{"message":{"content":"No."}}]}'),
+    ("openai-chat", '{"choices":[{"message":{"tool_calls":[1]},"message":{"content":"No."}}]}'),
+    ("openai-chat", '{"choices":[{"message":{"tool_calls":[1],"tool_calls":[],"content":"No."}}]}'),
+    ("openai-chat", '{"choices":[{"message":{"content":[{"type":"tool_use","type":"text","text":"No."}]}}]}'),
+    ("ollama", '{"message":{"tool_calls":[1]},"message":{"content":"No."},"done":true}'),
+    ("anthropic-messages", '{"content":[{"type":"tool_use"}],"content":[{"type":"text","text":"No."}]}'),
+    ("anthropic-messages", '{"content":[{"type":"tool_use","type":"text","text":"No."}]}'),
+    ("openai-responses", '{"output":[{"type":"function_call"}],"output":[{"type":"message","content":"No."}]}'),
+    ("openai-responses", '{"output":[{"type":"function_call","type":"message","content":"No."}]}'),
+]
+
+
+@pytest.mark.parametrize(("shape", "body"), BODIES)
+def test_a_body_that_says_twice_what_the_answer_is_abstains_not_cleanly(shape: Shape, body: str) -> None:
+    reading = read_said(body.replace("CALL", '"x"').encode(), shape=shape)
+    assert (reading.text, reading.flags) == ("No.", ("duplicate-keys",))
+    assert graded(reading).reason == "no tool should have been called; the answer says twice which calls there are"
 
 
 @pytest.mark.parametrize("kind", ["tool_use", "tool_call", "function_call", "functionCall"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from referee.core.bakeoff import Fault
 from referee.scoring.answers import faults
-from referee.scoring.answers.documents import Doubled, as_count, as_dict, as_text
+from referee.scoring.answers.documents import Doubled, as_count, as_dict, as_text, hides
 from referee.scoring.answers.parts import CUT, Parts, is_models_own
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
@@ -41,6 +41,8 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
     parts = of_message(message)
     if several:
         parts.flags.append("several-choices")
+    if hides(document, "choices") or hides(choice, "message"):
+        parts.flags.append("duplicate-keys")
     parts.finish, parts.native_finish = finish, native
     _take_usage(parts, document.get("usage"))
     parts.model = as_text(document.get("model")) or None
@@ -95,6 +97,8 @@ def _take_chunks(parts: Parts, chunks: list[Any]) -> None:
         if isinstance(chunk, str):
             said.append(chunk)
             continue
+        if isinstance(chunk, Doubled):
+            parts.flags.append("duplicate-keys")
         kind = as_text(as_dict(chunk).get("type"))
         if kind in {"text", "output_text"}:
             said.append(as_text(as_dict(chunk).get("text")))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 MAX_DEPTH = 64
@@ -35,7 +36,30 @@ class _DoubledError(Exception):
 
 
 class Doubled(dict[str, Any]):
-    """An object in which a key stood twice; the last one counts."""
+    """An object in which a key stood twice; the last one counts. ``pairs``: all that was said, in its order."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        self.pairs = tuple(pairs)
+        super().__init__(self.pairs)
+
+
+def said_pairs(value: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Every key of an object with its value, also those that a later one of the same name hides."""
+    return value.pairs if isinstance(value, Doubled) else value.items()
+
+
+def said_under(value: Mapping[str, Any], key: str) -> list[Any]:
+    """Every value that an object gives under a key: the one that counts first, then those that it hides."""
+    if isinstance(value, Doubled):
+        return [one for name, one in reversed(value.pairs) if name == key]
+    return [value[key]] if key in value else []
+
+
+def hides(value: Any, *keys: str) -> bool:
+    """Whether an object gives one of these keys twice, so that what one of them says is lost."""
+    return isinstance(value, Doubled) and any(len(said_under(value, key)) > 1 for key in keys)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -47,7 +71,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _marked_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    return found if len(found) == len(pairs) else Doubled(found)
+    return found if len(found) == len(pairs) else Doubled(pairs)
 
 
 def _integer(text: str) -> int:

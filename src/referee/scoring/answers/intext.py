@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from referee.scoring.answers.documents import Doubled, UnusableError, load_strictly
+from referee.scoring.answers.documents import Doubled, UnusableError, load_strictly, said_pairs, said_under
 from referee.scoring.answers.marks import Shown, marked
 from referee.scoring.answers.mending import mend
 
@@ -68,12 +68,12 @@ def read_envelope(text: str) -> Spoken:
     A call given as JSON without its envelope is taken too, as repaired. Two envelopes are a format failure, and so is
     a call beside an envelope that holds none: which of the two was meant would be a guess.
     """
-    value = _parsed(text)
+    value, doubled = _parsed(text)
     if isinstance(value, dict) and "tool_calls" in value:
         return _of_envelope(value, repaired=False)
     if value is not None:
         bare = _calls_in(value, whole=True)
-        return Spoken(bare, repaired=True) if bare else _NO_ENVELOPE
+        return Spoken(bare, repaired=True, doubled=doubled) if bare else _NO_ENVELOPE
     return _in_prose(text)
 
 
@@ -91,7 +91,10 @@ def _in_prose(text: str) -> Spoken:
         return Spoken(broken="several-objects", detail="more than one envelope is given")
     if found:
         spoken = _of_envelope(found[0], repaired=True)
-        return _BESIDE if not spoken.calls and spoken.broken is None and calls_shown(text) != "none" else spoken
+        if spoken.calls or spoken.broken is not None:
+            return spoken
+        # What a doubled key of the envelope hides is flagged there: the last one counts.
+        return _BESIDE if calls_shown(text, every=not spoken.doubled) != "none" else spoken
     if '"tool_calls"' in text:
         return (
             Spoken(broken="truncated", detail="the envelope ends in the middle")
@@ -101,14 +104,17 @@ def _in_prose(text: str) -> Spoken:
     return Spoken(tuple(loose), repaired=True) if loose else _NO_ENVELOPE
 
 
-def calls_shown(text: str) -> Shown:
-    """Whether the text of a native lane shows a call, or an attempt at one that cannot be read."""
+def calls_shown(text: str, *, every: bool = True) -> Shown:
+    """Whether the text of a native lane shows a call, or an attempt at one that cannot be read.
+
+    ``every``: a call that a doubled key hides is shown as well.
+    """
     if not ("{" in text or "<" in text or "[" in text or "```" in text):
         return "none"
     inside = unwrapped(text)
-    value = _parsed(inside)
+    value, _ = _parsed(inside)
     if value is not None:
-        return "call" if _calls_in(value, whole=True) else "none"
+        return "call" if _calls_in(value, whole=True, every=every) else "none"
     shown = marked(text)
     if shown != "none" or "{" not in text:
         return shown
@@ -116,7 +122,7 @@ def calls_shown(text: str) -> Shown:
     if '"name"' in text or '"tool_calls"' in text or (begins and '"function"' in text):
         placed = list(placed_objects(inside))
         alone = begins and not _beside(inside, placed)
-        if any(_calls_in(one.value, whole=alone) for one in placed):
+        if any(_calls_in(one.value, whole=alone, every=every) for one in placed):
             return "call"
         if any(one.value is None for one in placed):
             like = _LIKE_CALL.search(inside[:_BEGINNING]) if begins else _PLAINLY_CALL.search(inside[:_BEGINNING])
@@ -149,7 +155,8 @@ def _of_envelope(value: dict[str, Any], *, repaired: bool) -> Spoken:
     entries = value["tool_calls"]
     doubled = isinstance(value, Doubled)
     if entries is None or entries == []:
-        if len(value) > 1 and _calls_in({key: said for key, said in value.items() if key != "tool_calls"}, whole=True):
+        beside = Doubled((key, said) for key, said in said_pairs(value) if key != "tool_calls")
+        if beside and _calls_in(beside, whole=True, every=True):
             return _BESIDE
         return Spoken(repaired=repaired or entries is None, doubled=doubled)
     if not isinstance(entries, list):
@@ -174,15 +181,15 @@ def _unfenced(text: str) -> str:
     return bare[opening.end() : -3]
 
 
-def _parsed(text: str) -> Any:
-    """The JSON object or list that the whole text is, or None."""
+def _parsed(text: str) -> tuple[Any, bool]:
+    """The JSON object or list that the whole text is, or None; and whether a key stands twice in it."""
     if not text.lstrip().startswith(("{", "[")):
-        return None
+        return None, False
     try:
-        value, _ = load_strictly(text)
+        value, doubled = load_strictly(text)
     except (UnusableError, json.JSONDecodeError):
-        return None
-    return value if isinstance(value, dict | list) else None
+        return None, False
+    return (value, doubled) if isinstance(value, dict | list) else (None, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,25 +230,32 @@ def placed_objects(text: str) -> Iterator[Placed]:
         at = mended.end
 
 
-def _calls_in(value: Any, *, whole: bool) -> tuple[Raw, ...]:
-    """Name and arguments of each call that a JSON value is, or nothing."""
+def _calls_in(value: Any, *, whole: bool, every: bool = False) -> tuple[Raw, ...]:
+    """Name and arguments of each call that a JSON value is, or nothing.
+
+    Of a key that stands twice the last one counts; with ``every`` a call that it hides is one too.
+    """
     if isinstance(value, list):
-        found = tuple(call for item in value for call in _calls_in(item, whole=whole))
+        found = tuple(call for item in value for call in _calls_in(item, whole=whole, every=every))
         return found if len(found) == len(value) else ()
     if not isinstance(value, dict):
         return ()
-    if isinstance(value.get("tool_calls"), list) and value["tool_calls"]:
-        return _calls_in(value["tool_calls"], whole=True)
-    for key in _MEANT:
-        if isinstance(value.get(key), dict):
-            return _calls_in(value[key], whole=True)
-    names = _NAME_KEYS if whole else ("name",)
-    keys = _ARGUMENT_KEYS if whole else ("arguments",)
-    name = next((value[key] for key in names if isinstance(value.get(key), str)), None)
-    for key in keys:
-        given = value.get(key)
-        if name and isinstance(given, dict | str) and not is_schema(given):
-            return ((name, given),)
+
+    def said(key: str) -> list[Any]:
+        return said_under(value, key) if every else [value[key]] if key in value else []
+
+    inner: list[Any] = [one for one in said("tool_calls") if isinstance(one, list) and one]
+    inner += [one for key in _MEANT for one in said(key) if isinstance(one, dict)]
+    for one in inner:
+        calls = _calls_in(one, whole=True, every=every)
+        if calls or not every:
+            return calls
+    names = [one for key in (_NAME_KEYS if whole else ("name",)) for one in said(key) if isinstance(one, str)]
+    name = next((one for one in names if one), None) if every else next(iter(names), None)
+    for key in _ARGUMENT_KEYS if whole else ("arguments",):
+        for given in said(key):
+            if name and isinstance(given, dict | str) and not is_schema(given):
+                return ((name, given),)
     return ()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from referee.core.bakeoff import Fault
 from referee.scoring.answers import faults
-from referee.scoring.answers.documents import as_count, as_dict, as_text
+from referee.scoring.answers.documents import Doubled, as_count, as_dict, as_text, hides
 from referee.scoring.answers.parts import Parts
 
 _CUT = {"max_tokens", "model_context_window_exceeded"}
@@ -25,6 +25,8 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
     if not isinstance(content, list):
         return faults.infra("error_in_200", "The answer of HTTP 200 holds no content")
     parts = Parts()
+    if hides(document, "content") or any(isinstance(block, Doubled) for block in content):
+        parts.flags.append("duplicate-keys")
     stop = as_text(document.get("stop_reason"))
     parts.finish = stop or None
     said: list[str] = []

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from referee.scoring.answers.documents import said_pairs, said_under
 from referee.scoring.answers.intext import is_schema, placed_objects, unwrapped
 from referee.scoring.answers.marks import Shown, closing
 
@@ -165,7 +166,7 @@ class Offered:
         if isinstance(value, dict):
             if self._is_call(value, alone=alone):
                 return True
-            inner = list(value.values())
+            inner = [one for _, one in said_pairs(value)]
         else:
             inner = value if isinstance(value, list) else []
         return deep < _MOST_DEEP and any(
@@ -174,13 +175,14 @@ class Offered:
 
     def _is_call(self, value: dict[str, Any], *, alone: bool) -> bool:
         """Whether an object names a tool and what it takes: arguments, or the tool's arguments beside its name."""
-        for key, one in value.items():
+        for key, one in said_pairs(value):
             if key in self._arguments and self._fits(key, one, alone=alone and len(value) == 1):
                 return True
-        name = next((key for key in map(self._tool_in, map(value.get, _NAME_KEYS)) if key), None)
+        names = (self._tool_in(one) for key in _NAME_KEYS for one in said_under(value, key))
+        name = next((one for one in names if one), None)
         if name is None:
             return False
-        given = [value[key] for key in _ARGUMENT_KEYS if key in value]
+        given = [one for key in _ARGUMENT_KEYS for one in said_under(value, key)]
         if any(self._fits(name, one, alone=True) or isinstance(one, str) for one in given):
             return alone or not all(isinstance(one, dict) and one and _all_open(one) for one in given)
         flat = value.keys() & self._arguments[name]
@@ -244,7 +246,7 @@ def _is_empty_envelope(whole: str) -> bool:
     first = next(placed_objects(whole), None)
     if first is None or first.end != len(whole) or not isinstance(first.value, dict):
         return False
-    return "tool_calls" in first.value and not first.value["tool_calls"]
+    return "tool_calls" in first.value and not any(said_under(first.value, "tool_calls"))
 
 
 def _bare_call(whole: str) -> str:

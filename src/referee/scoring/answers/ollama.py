@@ -7,7 +7,7 @@ from typing import Any
 
 from referee.core.bakeoff import Fault
 from referee.scoring.answers import chat, faults
-from referee.scoring.answers.documents import as_text
+from referee.scoring.answers.documents import as_text, hides
 from referee.scoring.answers.parts import Parts
 
 
@@ -20,6 +20,8 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
         return faults.infra("stream_broken", "The answer ended before the server said that it was done")
     parts = chat.of_message(message)
     parts.stops_by_call = False
+    if hides(document, "message"):
+        parts.flags.append("duplicate-keys")
     reason = document.get("done_reason")
     parts.finish = reason if isinstance(reason, str) else None
     parts.count(document, "prompt_eval_count", "eval_count")

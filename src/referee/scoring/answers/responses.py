@@ -7,7 +7,7 @@ from typing import Any
 
 from referee.core.bakeoff import Fault
 from referee.scoring.answers import faults
-from referee.scoring.answers.documents import as_count, as_dict, as_list, as_text
+from referee.scoring.answers.documents import Doubled, as_count, as_dict, as_list, as_text, hides
 from referee.scoring.answers.parts import Parts
 
 _UNFINISHED = {"queued", "in_progress"}
@@ -24,6 +24,8 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
     if not isinstance(output, list):
         return faults.infra("error_in_200", "The answer of HTTP 200 holds no output")
     parts = Parts(stops_by_call=False)
+    if hides(document, "output") or any(isinstance(item, Doubled) for item in output):
+        parts.flags.append("duplicate-keys")
     said: list[str] = []
     for item in output:
         _take_item(parts, said, as_dict(item))

@@ -27,13 +27,14 @@ DUPLICATE = "duplicate-call"
 FURTHER = "further-call"
 LEAK = "template-leak"
 CONTENT = "content_fallback"
+DOUBLED = "duplicate-keys"
 
 #: What makes an answer without calls no clean no-call in the second generation: flag -> why, in words.
 _UNCLEAN = {
     CONTENT: "a call stands as text in the answer",
     "unknown-content": "the answer holds a part that cannot be read",
     "unknown-item": "the answer holds a part that cannot be read",
-    "duplicate-keys": "the answer says twice which calls there are",
+    DOUBLED: "the answer says twice which calls there are",
     "used-tools": "the agent used tools of its own",
 }
 
@@ -139,7 +140,9 @@ class Grader:
             self._taken = {tool.name: _arguments_of(tool) for tool in self._tools}
         taken = self._taken
         text = reading.text
-        if not (any(name in text for name in taken) or any(name in text for name in sent)) or CONTENT in reading.flags:
+        if CONTENT in reading.flags or DOUBLED in reading.flags:  # is known to show a call, or to say it twice
+            return reading
+        if not (any(name in text for name in taken) or any(name in text for name in sent)):
             return reading
         known = {**taken, **{name: taken[real] for name, real in sent.items() if real in taken}}
         shown = offered(tuple(known.items())).shown(text)
