@@ -33,6 +33,38 @@ def test_a_ledger_blocks_before_the_floor_is_run_through(tmp_path: Path) -> None
     assert 3.5 - sum(each[:-1]) >= 3.0 > 3.5 - sum(each), "the call after which credit is below the floor is the last"
 
 
+@pytest.mark.parametrize("target", [LEDGER, ROUTER], ids=["ledger", "router"])
+def test_a_call_at_the_floor_is_let_through_whatever_floats_leave(tmp_path: Path, target: dict[str, Any]) -> None:
+    # 120 tokens in and 15 out. In floats, ten times 0.0135 from 3.135 ends below 3, and 4.1 - 1.1 does as well.
+    price = {"input": 100.0, "output": 100.0}
+    with serving(calls=right, credit=(4.1, 1.1)) as server:
+        space = RunWorkspace(
+            tmp_path, server.url, cases=20, repeats=1, plan=ONE, one={**target, "credit_usd": 3.135, "price": price}
+        )
+        report = space.run()
+    assert {row["spent_usd"] for row in space.rows()} == {0.0135}
+    stopped = report.targets[0]
+    assert (stopped.rows, stopped.ended) == (11 if target is LEDGER else 1, "budget")
+    assert stopped.detail == "the remaining credit, 2.99 USD, is below the floor of 3.00 USD"
+
+
+@pytest.mark.parametrize(
+    ("credit", "floor", "said"),
+    [
+        (2.999999, 3.0, "2.999999 USD, is below the floor of 3.00 USD"),
+        (2.9999999991, 0.0, "2.999999999 USD, is below the floor of 3.00 USD"),
+        (3.0049, 3.005, "3.0049 USD, is below the floor of 3.005 USD"),
+        (0.5, 3.25, "0.50 USD, is below the floor of 3.25 USD"),
+    ],
+)
+def test_what_blocks_a_call_is_said_with_as_many_digits_as_it_takes(
+    tmp_path: Path, credit: float, floor: float, said: str
+) -> None:
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=1, one={**LEDGER, "credit_usd": credit, "price": CHEAP})
+        assert space.run(credit_floor_usd=floor).targets[0].detail == f"the remaining credit, {said}"
+
+
 def test_a_resumed_run_knows_what_was_spent_before(tmp_path: Path) -> None:
     with serving(calls=right) as server:
         space = RunWorkspace(tmp_path, server.url, cases=200, repeats=1, plan=ONE, one={**LEDGER, "credit_usd": 3.5})

@@ -3,6 +3,7 @@
 What is read lags behind what is spent, calls run in parallel, and several targets may spend from one account: an upper
 estimate of every call under way is held back from the account's credit, so that calls that are let through together
 cannot run through the floor together. The estimate is durable before its call begins: a killed run is not forgotten.
+Sums are made in whole billionths of a dollar: those of floats would leave a residue that lies above or below the floor.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from referee.adapters.store.spending import SpendLog
 from referee.core.answers import Reading
@@ -24,6 +26,13 @@ Price = Callable[[int, int, int], float]
 
 #: What an agent CLI may add to a question of its own, tokens: several turns of tens of thousands (bake-off §14).
 _CLI_TOKENS = 200_000
+
+
+#: Billionths of a dollar in one.
+_NANOS = 10**9
+#: A float tells so many digits without the residue of how it was computed.
+_DIGITS = 14
+_FEWEST, _MOST = 2, 9
 
 
 @dataclass(frozen=True)
@@ -84,51 +93,57 @@ class Account:
 
     def __init__(self, lane: Lane, *, stated: float | None, floor: float, spent_before: float, log: SpendLog) -> None:
         self._lane = lane
-        self._stated = stated
-        self._floor = floor
-        self._spent_before = spent_before
+        self._stated = None if stated is None else _credit(stated)
+        self._floor = _cost(floor)
+        self._spent_before = _cost(spent_before)
         self._log = log
-        self._first_read: float | None = None
-        self._held = 0.0
+        self._first_read: int | None = None
+        self._held = 0
         self._under_way = 0
-        self.spent = 0.0
+        self._spent = 0
         self._gate = asyncio.Lock()
         self._settled = asyncio.Event()
+
+    @property
+    def spent(self) -> float:
+        """What this run has spent, US dollars."""
+        return self._spent / _NANOS
 
     async def hold(self, upper: float, halt: Halt) -> Blocked | None:
         """Read the credit and hold ``upper`` back for one call; or say why the call is blocked.
 
         Where only what is held back stands in the way, it waits for a call under way to be settled, or for the halt.
         """
+        held = _cost(upper)
         while True:
             async with self._gate:
                 settled = self._settled
                 try:
                     left = await self._remaining()
                     if left - self._held >= self._floor:
-                        await asyncio.to_thread(self._log.at_most, self.spent + self._held + upper)
+                        await asyncio.to_thread(self._log.at_most, (self._spent + self._held + held) / _NANOS)
                         if halt.asked:
                             return HALTED
-                        self._held += upper
+                        self._held += held
                         self._under_way += 1
                         return None
                 except CouldNotVerify as exc:
                     return Blocked(f"no call is let through: {exc.message}")
                 if not self._under_way:
-                    return Blocked(f"the remaining credit, {left:.2f} USD, is below the floor of {self._floor:.2f} USD")
+                    return Blocked(_below(left, self._floor))
             if not await halt.until(settled):
                 return HALTED
 
     def settle(self, upper: float, cost: float) -> None:
         """Let go of what was held for one call, which cost so much."""
         self._under_way -= 1
-        self._held = self._held - upper if self._under_way else 0.0
-        self.spent += cost
+        self._held = self._held - _cost(upper) if self._under_way else 0
+        self._spent += _cost(cost)
         settled, self._settled = self._settled, asyncio.Event()
         settled.set()
         if cost > upper:  # the estimate was none: what is written down must not stay below what is spent
             try:
-                self._log.at_most(self.spent + self._held)
+                self._log.at_most((self._spent + self._held) / _NANOS)
             except CouldNotVerify:
                 return  # the log refuses from here on, and with it every further call
 
@@ -136,15 +151,37 @@ class Account:
         """Write down what was spent, where nothing is under way any more. Raises ``CouldNotVerify``."""
         self._log.close(None if self._under_way else self.spent)
 
-    async def _remaining(self) -> float:
+    async def _remaining(self) -> int:
         if self._stated is not None:
-            return self._stated - self._spent_before - self.spent
-        read = await self._lane.credit_usd()
-        if read is None:
+            return self._stated - self._spent_before - self._spent
+        told = await self._lane.credit_usd()
+        if told is None:
             raise CouldNotVerify("the provider publishes no remaining credit")
+        read = _credit(told)
         if self._first_read is None:
-            self._first_read = read + self.spent
-        return min(read, self._first_read - self.spent)
+            self._first_read = read + self._spent
+        return min(read, self._first_read - self._spent)
+
+
+def _cost(usd: float) -> int:
+    """Billionths of a dollar, rounded up: what is spent is never less than it was."""
+    return math.ceil(Decimal(f"{usd:.{_DIGITS}g}") * _NANOS)
+
+
+def _credit(usd: float) -> int:
+    """Billionths of a dollar, to the nearest."""
+    return round(Decimal(usd) * _NANOS)
+
+
+def _below(left: int, floor: int) -> str:
+    """That the credit is below the floor, with as many digits as it takes to see it."""
+    shown = next((one for one in range(_FEWEST, _MOST) if _dollars(left, one) != _dollars(floor, one)), _MOST)
+    limit = next((one for one in range(_FEWEST, shown) if not floor % 10 ** (_MOST - one)), shown)
+    return f"the remaining credit, {_dollars(left, shown)} USD, is below the floor of {_dollars(floor, limit)} USD"
+
+
+def _dollars(nanos: int, digits: int) -> str:
+    return f"{Decimal(nanos) / _NANOS:.{digits}f}"
 
 
 class Purse:
