@@ -132,7 +132,7 @@ class RunWorkspace:
         def lane(target: Any) -> Lane:
             return make_lane(target, spool=self.root / "spool", environ=self.environ)
 
-        return Desk(self.log, self.evidence, self.records, self.root / "answers", lane)
+        return Desk(self.log, self.evidence, self.records, self.root / "answers", lane, self.root / "targets")
 
     def run(self, *names: str, **tightened: Any) -> RunReport:
         """Freeze where need be, run, and verify what stands there afterwards."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from referee.errors import UsageError
+from tests.bakeoff.lane_targets import KEY
 from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_server import serving
+from tests.bakeoff.test_run_start import command
 
 #: 1 USD a thousand tokens, in and out: an answer of the scripted server costs something that can be seen.
 PRICE = {"input": 1000.0, "output": 1000.0}
@@ -162,3 +165,19 @@ def test_what_is_not_metered_has_no_spend(tmp_path: Path) -> None:
         space = RunWorkspace(tmp_path, server.url, cases=2, repeats=1)
         space.run()
     assert {row["spent_usd"] for row in space.rows()} == {None}
+
+
+def test_of_the_credits_that_a_workspace_states_for_an_account_the_least_counts(tmp_path: Path) -> None:
+    with serving(calls=right) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=2, repeats=1, one={**LEDGER, "credit_usd": 100.0})
+        space.freeze()
+        space.write_target("of-another-account", server.url, **LEDGER, credit_usd=1.0, key_env="OTHER_API_KEY")
+        (space.root / "targets" / "broken.toml").write_text("credit_usd = ")
+        assert space.run().targets[0].ended == "complete"
+        other = RunWorkspace(tmp_path / "other", server.url, cases=2, repeats=1, one={**LEDGER, "credit_usd": 100.0})
+        other.freeze()
+        other.write_target("of-another-protocol", server.url, **LEDGER, credit_usd=2.5)
+        done = command(other, "--json", SCRIPTED_API_KEY=KEY)
+    (stopped,) = json.loads(done.stdout)["targets"]
+    assert (stopped["rows"], stopped["ended"]) == (0, "budget")
+    assert stopped["detail"] == "the remaining credit, 2.50 USD, is below the floor of 3.00 USD"

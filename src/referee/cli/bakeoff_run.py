@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -70,7 +70,7 @@ def run(
     if as_json:
         print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201 — the document is the output
     else:
-        _print(document)
+        _print(document, watch.labels)
     raise typer.Exit(exit_code(document))
 
 
@@ -90,9 +90,12 @@ def run_protocol(
         RefereeError: whatever stands against a start, in one sentence, before any call.
     """
     from referee.adapters.catalog.bakeoff_protocols import load_protocol  # noqa: PLC0415 — for this command alone
+    from referee.publish.bakeoff.who import label_of  # noqa: PLC0415
     from referee.runner.bakeoff.run import Desk, Interrupts, Tightened, run_bakeoff  # noqa: PLC0415
 
     loaded = load_protocol(stores.workspace.protocols / name)
+    if watch is not None:
+        watch.labels = {one.name: label_of(one) for one in loaded.targets.values()}
     make_workspace(stores)
     check_host_disk(stores.workspace)
     spool, bundle = stores.workspace.spool, stores.workspace.ca_bundle()
@@ -102,6 +105,7 @@ def run_protocol(
         records=stores.workspace.records,
         answers=stores.workspace.answers,
         make_lane=lambda target: make_lane(target, spool=spool, environ=os.environ, ca_bundle=bundle),
+        targets=stores.workspace.targets,
     )
     tightened = Tightened(concurrency, per_minute, credit_floor)
 
@@ -161,6 +165,7 @@ class Watch:
         self._began: dict[str, float] = {}
         self._shown = time.monotonic()
         self._ended: set[str] = set()
+        self.labels: dict[str, str] = {}  # each target with its lane, once the protocol is read
 
     def __enter__(self) -> Self:
         if self._status is not None:
@@ -223,7 +228,7 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: dict[str, Any], labels: Mapping[str, str]) -> None:
     console = out()
     if not document["targets"]:
         console.print(plain("interrupted before the first row"))
@@ -233,13 +238,13 @@ def _print(document: dict[str, Any]) -> None:
         spent = f"{one['spent_usd']:.4f}" if one["spent_usd"] else ""
         ended = (one["ended"] or "") if one["missing"] else "nothing was missing"
         table.add_row(
-            *(plain(one["target"]), str(one["rows"]), str(one["passed"]), str(one["infra"])),
+            *(plain(labels.get(one["target"], one["target"])), str(one["rows"]), str(one["passed"]), str(one["infra"])),
             *(spent, ended, one["shard"]),
         )
     lay(console, table)
     for one in document["targets"]:
         if one["detail"]:
-            console.print(plain(f"{one['target']}: {one['detail']}"), soft_wrap=True)
+            console.print(plain(f"{labels.get(one['target'], one['target'])}: {one['detail']}"), soft_wrap=True)
     for sentence in document["warnings"]:
         console.print(plain(sentence), soft_wrap=True)
     console.print(plain(f"run {document['run']} under {document['protocol_digest']}"), soft_wrap=True)

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from referee.adapters.catalog.targets import load_target
 from referee.adapters.store.locks import alone
 from referee.adapters.store.shard_files import every_shard, first_line, scan_shard
 from referee.adapters.store.spending import SpendLog, bounds, every_bound
 from referee.core.bakeoff import Target
-from referee.errors import Finding, UsageError
+from referee.errors import Finding, RefereeError, UsageError
 from referee.protocols import Lane
 from referee.runner.bakeoff.budget import Account, Purse
 
@@ -20,9 +21,23 @@ _ROUNDING_USD = 1e-6
 
 @contextlib.contextmanager
 def purses(
-    targets: Sequence[Target], lanes: Mapping[str, Lane], *, records: Path, run: str, floor: float
+    targets: Sequence[Target],
+    lanes: Mapping[str, Lane],
+    *,
+    records: Path,
+    run: str,
+    floor: float,
+    files: Path | None = None,
 ) -> Iterator[dict[str, Purse]]:
     """The purses of the metered targets of a run, by name; targets with one credential share their account.
+
+    Args:
+        targets: those of the run.
+        lanes: theirs, by name.
+        records: where it is written down what was spent.
+        run: the run.
+        floor: below this much credit no call is made, US dollars.
+        files: the workspace's targets: where one outside the run states less credit for an account, that counts.
 
     Raises:
         UsageError: a metered target names no credit or no price, or two of one account state different credits.
@@ -33,10 +48,12 @@ def purses(
     for target in targets:
         if target.metered:
             by_account.setdefault(account_of(target), []).append(target)
+    least = least_stated(files) if by_account and files is not None else {}
     found: dict[str, Purse] = {}
     with contextlib.ExitStack() as held:
         for name, sharing in by_account.items():
             stated = _stated(sharing)
+            stated = None if stated is None else min(stated, least.get(name, stated))
             whose = f"the account of {name}" if name else "the account of targets without key_env"
             held.enter_context(
                 alone(
@@ -57,6 +74,23 @@ def purses(
 def account_of(target: Target) -> str:
     """The account that a target spends from: the name of the variable with its credential."""
     return target.key_env or ""
+
+
+def least_stated(files: Path) -> dict[str, float]:
+    """The smallest credit that the targets of a workspace state for each account, US dollars.
+
+    Their protocols may differ, the account is one. A file that cannot be read is no target of any run.
+    """
+    found: dict[str, float] = {}
+    for path in sorted(files.glob("*.toml")):
+        try:
+            target = load_target(path.stem, files)
+        except (RefereeError, OSError):
+            continue
+        if target.metered and target.credit == "ledger" and target.credit_usd is not None:
+            account = account_of(target)
+            found[account] = min(found.get(account, target.credit_usd), target.credit_usd)
+    return found
 
 
 def spent_of_account(account: str, records: Path) -> float:

@@ -58,13 +58,14 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 @dataclass(frozen=True)
 class Desk:
-    """What a run works with."""
+    """What a run works with. ``targets`` are the workspace's files of them: others may spend from the same account."""
 
     log: RecordFiles
     evidence: LocalEvidence
     records: Path
     answers: Path
     make_lane: Callable[[Target], Lane]
+    targets: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,10 @@ class _Block:
             return
         targets = [plan.target for plan in plans]
         floor = max(self.loaded.protocol.guards.credit_floor_usd, self.tightened.credit_floor_usd or 0.0)
-        with purses(targets, lanes, records=self.desk.records, run=self.report.run, floor=floor) as found:
+        desk = self.desk
+        with purses(
+            targets, lanes, records=desk.records, run=self.report.run, floor=floor, files=desk.targets
+        ) as found:
             await self._run(plans, lanes, found, tick)
 
     async def _run(
