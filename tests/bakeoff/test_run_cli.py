@@ -21,6 +21,7 @@ def test_json_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
         space.freeze()
         done = command(space, "--json", SCRIPTED_API_KEY=KEY)
         again = command(space, "--json", "--quiet", "--target", "good", SCRIPTED_API_KEY=KEY)
+        table = command(space, "--quiet", "--target", "good", SCRIPTED_API_KEY=KEY, COLUMNS="200")
     document = json.loads(done.stdout)
     assert document["schema"] == "referee.bakeoff-run/1"
     assert [(one["target"], one["rows"], one["durable"], one["ended"]) for one in document["targets"]] == [
@@ -33,6 +34,7 @@ def test_json_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
     assert "infrastructure errors 100%, stopped (breaker)" in done.stderr
     assert (again.returncode, again.stderr) == (0, "")
     assert json.loads(again.stdout)["targets"][0]["missing"] == 0
+    assert "good · own infrastructure" in table.stdout
 
 
 def test_a_line_of_progress_says_rate_time_left_spend_and_errors() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from referee.core.bakeoff import Target
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Cell
 from referee.scoring.bakeoff.figures import About
@@ -18,8 +19,16 @@ def target(about: About) -> Cell:
 
 def label(about: About) -> str:
     """A target and its lane in few words: ``own-strong · own infrastructure``."""
-    program = f" {about.cli}" if about.cli else ""
-    return f"{about.target} · {figures.say(figures.CHANNELS, about.channel)}{program}"
+    return _label(about.target, about.channel, about.cli)
+
+
+def label_of(one: Target) -> str:
+    """The same of a target that has no rows yet."""
+    return _label(one.name, one.channel, f"{one.cli.program} {one.cli.version}" if one.cli else None)
+
+
+def _label(name: str, channel: str, cli: str | None) -> str:
+    return f"{name} · {figures.say(figures.CHANNELS, channel)}{f' {cli}' if cli else ''}"
 
 
 class Names:
