@@ -58,6 +58,15 @@ def test_no_page_is_wider_than_its_window(look: Look, site: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("name", PAGES)
+def test_on_a_narrow_screen_every_table_fits_its_frame(look: Look, site: Path, name: str) -> None:
+    page = look((site / name).as_uri(), width=360).page
+    page.evaluate(UNFOLD)
+    wider = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"
+    assert page.locator(".wide").count() > 0
+    assert page.locator(".wide").evaluate_all(wider) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_text_has_enough_contrast(look: Look, site: Path, name: str) -> None:
     watched = look((site / name).as_uri())
     watched.page.evaluate(UNFOLD)

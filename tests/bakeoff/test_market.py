@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,9 @@ def test_our_own_tokens_a_second_are_of_graded_calls_and_never_of_an_agent_cli()
     assert (own.tokens_per_second, own.tokens_per_second_n, own.tokens_per_second_why) == (25.0, 4, None)
     silent = transport(Rows("own").tally(), 4)
     assert (silent.tokens_per_second, silent.tokens_per_second_why) == (None, "the lane reports no token counts")
+    words = Rows("words").tally(speed=speed)
+    words = replace(words, target=words.target.model_copy(update={"sovereignty": "none"}))
+    assert (transport(words, 4).tokens_per_second, transport(words, 4).tokens_per_second_why) == (None, "no model")
     agent = transport(Rows("agent", CLI).tally(speed=speed), 4)
     assert agent.tokens_per_second is None
     assert "agent CLI" in (agent.tokens_per_second_why or "")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from referee.publish.bakeoff import beside, grounds, headline
+from dataclasses import replace
+
+import pytest
+
+from referee.publish.bakeoff import beside, figures, grounds, headline
 from referee.publish.bakeoff.blocks import Items, Notice, Section, Table
-from referee.publish.bakeoff.loud import left
+from referee.publish.bakeoff.loud import left, scope
 from referee.scoring.bakeoff.gold import NO_ANSWER
 from tests.bakeoff.tallies import Rows, review, suite
 from tests.bakeoff.test_standings import FIVE, summary_of
@@ -66,4 +70,27 @@ def test_a_board_of_one_case_and_a_board_without_doubt() -> None:
     summary = summary_of([Rows("t").add(FIRST, [1, 1, 1])], suite([FIRST]))
     headings = [getattr(block, "text", "") for block in headline.boards(summary).blocks]
     assert "The whole suite: 1 case of the arm suite" in headings
+    lacking = summary_of([Rows("t").add(FIRST, [1, 1])], suite([FIRST]))
+    headings = [getattr(block, "text", "") for block in headline.boards(lacking).blocks]
+    assert "The whole suite: no target that may rank has answers yet" in headings
+    assert scope(replace(summary.boards[0], cases=0)) == "The whole suite: every answered case left the ranking"
     assert left(summary.boards[0], summary) == ""
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"),
+    [
+        (0.04986, "0.0499"),
+        (0.049996, "0.049996"),
+        (0.0500004, "0.0500004"),
+        (0.05049, "0.0505"),
+        (0.05, "0.050"),
+        (0.0494, "0.049"),
+        (0.0506, "0.051"),
+        (0.2, "0.200"),
+        (0.0004, "< 0.001"),
+    ],
+)
+def test_a_p_value_is_never_rounded_onto_the_threshold_or_across_it(p: float, shown: str) -> None:
+    assert figures.probability(p) == shown
+    assert shown.startswith("<") or (float(shown) <= 0.05) == (p <= 0.05)

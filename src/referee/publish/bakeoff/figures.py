@@ -11,6 +11,9 @@ from referee.scoring.bakeoff.figures import Bootstrapped, Interval, PassHat, Rat
 
 NONE = "none"
 
+#: The level of the tests: which side of it a p-value is on must be seen (bake-off §12).
+_ALPHA = 0.05
+
 CHANNELS = {
     "hosted-free-tier": "hosted free tier",
     "router": "router",
@@ -112,10 +115,16 @@ def difference(points: float | None) -> str:
 
 
 def probability(p: float | None) -> str:
-    """A p-value: three decimals, ``< 0.001`` below; where a test is degenerate there is none."""
+    """A p-value: three decimals, ``< 0.001`` below; where a test is degenerate there is none.
+
+    Near 0.05 it has the decimals that show its side: none is ever rounded onto the threshold or across it.
+    """
     if p is None:
         return "none (degenerate)"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004
+    if p < 0.001:  # noqa: PLR2004
+        return "< 0.001"
+    places = 3 if p == _ALPHA else next((n for n in range(3, 17) if float(f"{p:.{n}f}") != _ALPHA), 17)
+    return f"{p:.{places}f}"
 
 
 def speed(value: float | None) -> str:

@@ -28,7 +28,10 @@ def left(board: Board, summary: Summary) -> str:
 
 
 def scope(board: Board) -> str:
-    """Which cases a board is over: ``The whole suite: 39 cases of the arm suite``."""
+    """Which cases a board is over: ``The whole suite: 39 cases of the arm suite``; of none, why."""
     name = "The whole suite" if board.subset is None else f"The registered subset {board.subset}"
+    if not board.cases:
+        out = board.of > 0
+        return f"{name}: {'every answered case left the ranking' if out else 'no target that may rank has answers yet'}"
     cases = "1 case" if board.cases == 1 else f"{figures.count(board.cases)} cases"
     return f"{name}: {cases} of the {'arm' if len(board.arms) == 1 else 'arms'} {', '.join(board.arms)}"

@@ -108,7 +108,9 @@ def transport(tally: TargetTally, graded: int) -> Transport:
         why = "no graded attempt"
     tokens_known = tally.input_tokens is not None and tally.output_tokens is not None
     speed, slow = tally.speed, None
-    if tally.surface.shape == "cli-envelope":
+    if tally.target.sovereignty == "none":
+        slow = "no model"
+    elif tally.surface.shape == "cli-envelope":
         slow = "an agent CLI's answer includes its own work: tokens a second cannot be measured"
     elif speed is None or not speed.output_tokens:
         slow = "the lane reports no token counts" if graded else "no graded attempt"
