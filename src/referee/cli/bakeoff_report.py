@@ -47,7 +47,7 @@ def report(
     """Write the report of the named shards into the site: page, Markdown, JSON and raw rows, byte for byte the same."""
     stores = open_stores(workspace)
     basis, page = write_report(stores, name, shard or [], every=every)
-    warn_of_answers(stores, basis)
+    warn_of_gone(stores, basis, every=every)
     if as_json:
         document = {
             "schema": REPORT_SCHEMA,
@@ -78,7 +78,7 @@ def export(
     stores = open_stores(workspace)
     basis = gather_basis(stores, name, shard or [], every=every)
     files = write_export(basis.shards, to)
-    warn_of_answers(stores, basis)
+    warn_of_gone(stores, basis, every=every)
     if as_json:
         document = {
             "schema": EXPORT_SCHEMA,
@@ -168,14 +168,18 @@ def gather_basis(
     return gather(log, stores.evidence, name, paths, beside=beside)
 
 
-def warn_of_answers(stores: Stores, basis: Basis) -> None:
-    """Say on stderr which evidence logs are gone: figures stand, and nobody can hold them against the answers."""
-    from referee.runner.bakeoff.report import answers_gone  # noqa: PLC0415
+def warn_of_gone(stores: Stores, basis: Basis, *, every: bool) -> None:
+    """Say on stderr which shards and evidence logs are gone: a report is of what is there, and says nothing of them."""
+    from referee.runner.bakeoff.report import answers_gone, shards_missed  # noqa: PLC0415
 
-    gone = answers_gone(open_bakeoff(stores), stores.workspace.answers, basis)
+    log, space = open_bakeoff(stores), stores.workspace
+    console = Console(stderr=True, soft_wrap=True)
+    for shard in shards_missed(log, space.records, basis, every=every):
+        console.print(plain(f"warning: {shard}: put it back from a copy; as it is, `referee verify` fails"))
+    gone = answers_gone(log, space.answers, basis)
     if gone:
         sentence = f"{', '.join(gone)}: gone from answers/, so `referee verify` cannot hold these rows against them"
-        Console(stderr=True, soft_wrap=True).print(plain(f"warning: {sentence}"))
+        console.print(plain(f"warning: {sentence}"))
 
 
 def write_report(stores: Stores, name: str, named: list[str], *, every: bool) -> tuple[Basis, Path]:

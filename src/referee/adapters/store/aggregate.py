@@ -69,7 +69,11 @@ semi join (
 ) as slots on physical.rowid = slots.oldest
 """
 
-_SLOTS = "select body.case_id, body.k_idx from {source} where body.kind = 'row'"
+_SLOTS = """
+create temp table slots as
+select body.case_id, body.k_idx, body.model_served from {source} where body.kind = 'row'
+"""
+_ANSWERED_BY = "select distinct model_served from slots where model_served is not null order by 1"
 _SPENT = "select sum(body.spent_usd::decimal(38, 12))::double from {source} where body.kind = 'row'"
 _ALL_USABLE = "create temp view usable as select * from physical"
 
@@ -130,17 +134,19 @@ def count(scanned: Sequence[ScannedShard]) -> tuple[list[TargetTally], list[Case
             raise Finding(f"the rows of the shards cannot be counted: {str(exc).splitlines()[0]}") from exc
 
 
-def filled(shards: Sequence[ScannedShard]) -> set[tuple[str, int]]:
-    """The slots (case, k) that have a row in these shards of one target, whatever the row says."""
+def filled(shards: Sequence[ScannedShard]) -> tuple[set[tuple[str, int]], tuple[str, ...]]:
+    """The slots (case, k) that have a row in these shards of one target, whatever it says; and the models served."""
     if not any(one.fact.rows for one in shards):
-        return set()
+        return set(), ()
     with _connected() as con, _whole_lines(shards) as paths:
         source = _source(paths, max(one.longest for one in shards))
         try:
-            rows = con.execute(_SLOTS.format(source=source)).fetchall()
+            con.execute(_SLOTS.format(source=source))
+            rows = con.execute("select case_id, k_idx from slots").fetchall()
+            served = con.execute(_ANSWERED_BY).fetchall()
         except duckdb.Error as exc:
             raise Finding(f"the rows of the shards cannot be read: {str(exc).splitlines()[0]}") from exc
-    return set(rows)
+    return set(rows), tuple(name for (name,) in served)
 
 
 def spent_usd(shards: Sequence[ScannedShard]) -> float:

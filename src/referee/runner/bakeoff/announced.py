@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from referee.adapters.store.shard_files import ScannedShard
+from referee.adapters.store.shard_files import ScannedShard, first_line
 from referee.core.records import BakeoffRecord, ShardAnnounced, ShardHead, ShardSealed
 from referee.errors import Finding
 
@@ -67,6 +67,55 @@ def check_announced(records: Path, log: Sequence[BakeoffRecord], seen: Mapping[s
         if isinstance(ended, ShardSealed):
             _sealed(ended, seen)
     return {name: record.answers for name, record in announced.items()}
+
+
+def missed(
+    log: Sequence[BakeoffRecord],
+    there: Mapping[str, ShardHead],
+    *,
+    records: Path,
+    among: Callable[[ShardAnnounced], bool],
+) -> list[str]:
+    """Which announced shards are gone, or hold other rows than the log says: a clause for each.
+
+    Args:
+        log: the workspace's bake-off records.
+        there: how far the shards reach that were read, by name.
+        records: the directory of shards.
+        among: of which announcements to say it.
+    """
+    ends = _farthest(log)
+    announced = {one.shard: one for one in log if isinstance(one, ShardAnnounced) and among(one)}
+    said = []
+    for name, record in sorted(announced.items()):
+        end, now = ends.get(name), there.get(name)
+        if not (records / name).exists():
+            held = f" with {end.rows} rows" if end is not None else ""
+            said.append(f"the shard {name}, announced by run {record.run} on {record.at[:10]}, is gone{held}")
+        elif end is not None and now is None and _emptied(records / name):
+            said.append(f"the shard {name} holds 0 rows, where it held {end.rows}")
+        elif end is not None and now is not None and (now.rows, now.head) != (end.rows, end.head):
+            others = " others" if now.rows == end.rows else ""
+            said.append(f"the shard {name} holds {now.rows} rows, where it held {end.rows}{others}")
+    return said
+
+
+def _farthest(log: Sequence[BakeoffRecord]) -> dict[str, ShardHead]:
+    """How far each shard reached at most, of what the log says."""
+    ends: dict[str, ShardHead] = {}
+    for record in log:
+        if isinstance(record, ShardAnnounced | ShardSealed):
+            for end in record.after if isinstance(record, ShardAnnounced) else (record.end,):
+                if end.shard not in ends or ends[end.shard].rows < end.rows:
+                    ends[end.shard] = end
+    return ends
+
+
+def _emptied(shard: Path) -> bool:
+    try:
+        return first_line(shard) is None
+    except Finding:  # whoever reads it says so
+        return False
 
 
 def _there(records: Path, record: ShardAnnounced, seen: Mapping[str, SeenShard]) -> None:

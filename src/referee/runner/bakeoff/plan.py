@@ -30,7 +30,8 @@ class TargetPlan:
 
     ``owed`` is everything that it owes under the protocol, in the suite's order; ``missing`` what has no row yet, all
     cases once before any case twice, so that a run that is stopped leaves no part of the suite out. ``after`` are the
-    earlier shards whose rows fill the rest, ``sources`` where these rows come from.
+    earlier shards whose rows fill the rest, ``sources`` where these rows come from, ``served`` the models that answered
+    them. ``tripped`` is the shard in which the breaker stopped the target.
     """
 
     target: Target
@@ -39,6 +40,8 @@ class TargetPlan:
     missing: tuple[Slot, ...]
     after: tuple[ShardHead, ...] = ()
     sources: tuple[str, ...] = ()
+    served: tuple[str, ...] = ()
+    tripped: str | None = None
 
 
 def identities(protocol: Protocol, suite: Suite, subset: Subset | None) -> tuple[Slot, ...]:
@@ -120,17 +123,18 @@ def plan_target(
                 todo=_WAIT,
             )
     scanned = [scan_shard(path) for path in own]
-    there = filled_slots(scanned)
+    there, served = answered_slots(scanned)
     missing = tuple(sorted((slot for slot in owed if slot not in there), key=lambda slot: slot[1]))
     after = tuple(ShardHead(shard=one.name, rows=one.fact.rows, head=one.head) for one in scanned)
     sources = tuple(dict.fromkeys(shard_source(one.opened) for one in scanned if one.fact.rows))
-    return TargetPlan(target, planned.subset, owed, missing, after, sources)
+    tripped = next((one.name for one in scanned if one.closed is not None and one.closed.ended == "breaker"), None)
+    return TargetPlan(target, planned.subset, owed, missing, after, sources, served, tripped)
 
 
-def filled_slots(shards: Sequence[ScannedShard]) -> set[Slot]:
-    """The slots that have a row in these shards."""
+def answered_slots(shards: Sequence[ScannedShard]) -> tuple[set[Slot], tuple[str, ...]]:
+    """The slots that have a row in these shards, and the models that the answers name."""
     if not shards:
-        return set()
+        return set(), ()
     from referee.adapters.store.aggregate import filled  # noqa: PLC0415 — DuckDB is slow to import
 
     return filled(shards)

@@ -10,9 +10,10 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shard_files import ScannedShard, every_shard, first_line, scan_shard, select_shards
 from referee.core.bakeoff import Comparison, Protocol
-from referee.core.records import BakeoffRecord, MarketSnapshot, ShardAnnounced
+from referee.core.records import BakeoffRecord, MarketSnapshot, ShardAnnounced, ShardHead
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.publish.bakeoff.report import Basis
+from referee.runner.bakeoff.announced import missed
 from referee.runner.bakeoff.decide import decisions_of, reviews_of
 from referee.runner.bakeoff.freeze import freezes_of, frozen_protocol
 from referee.scoring.bakeoff import summarise
@@ -106,6 +107,21 @@ def answers_gone(log: RecordFiles, answers: Path, basis: Basis) -> list[str]:
     rows = {shard.name for shard in basis.shards if shard.fact.rows}
     announced = (one for one in log.read_bakeoff() if isinstance(one, ShardAnnounced) and one.shard in rows)
     return sorted({one.answers for one in announced if not (answers / one.answers).is_file()})
+
+
+def shards_missed(log: RecordFiles, records: Path, basis: Basis, *, every: bool) -> list[str]:
+    """Which shards beside a report's were announced and are gone, or hold other rows than the log says.
+
+    Where ``every`` shard was asked for, those of all targets under its freezes, else those of its own targets.
+    """
+    there = {one.name: ShardHead(shard=one.name, rows=one.fact.rows, head=one.head) for one in basis.shards}
+    freezes = {one.opened.protocol_digest for one in basis.shards}
+    targets = {(one.opened.protocol_digest, one.opened.target.name) for one in basis.shards}
+
+    def among(one: ShardAnnounced) -> bool:
+        return one.protocol_digest in freezes and (every or (one.protocol_digest, one.target) in targets)
+
+    return missed(log.read_bakeoff(), there, records=records, among=among)
 
 
 def _with(protocol: Protocol, beside: Comparison | None) -> Protocol:

@@ -24,12 +24,12 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.adapters.store.shards import Commits, Shard
 from referee.core.bakeoff import ShardOpened, Surface, Target
-from referee.core.provenance import sources_differ
 from referee.core.records import ShardAnnounced, ShardHead, ShardSealed
 from referee.core.redaction import Redactor
 from referee.errors import InternalError
 from referee.protocols import Lane, LaneFacts
 from referee.runner.bakeoff.attempt import Way
+from referee.runner.bakeoff.beforehand import before_the_first_call, of_another_source
 from referee.runner.bakeoff.budget import Purse
 from referee.runner.bakeoff.freeze import require_frozen
 from referee.runner.bakeoff.guards import Breaker, Halt, Pace
@@ -111,7 +111,8 @@ async def run_bakeoff(
         tightened: guards that the caller tightens.
         interrupts: how a person stops the run.
         tick: called a few times a second with what is done so far.
-        warn: called with a sentence before rows are written that will not rank; they stand in the report too.
+        warn: called with a sentence before rows are written that will not rank, or were made before; the report has
+            these sentences too.
 
     Raises:
         Finding: the protocol is not frozen, or a line of it changed since.
@@ -141,6 +142,10 @@ async def run_bakeoff(
             if not plan.missing:
                 report.targets.append(Counts(plan.target.name, 0, ended="complete"))
         block = _Block(loaded, desk, report, redactor, tightened, interrupts, warn)
+        log = desk.log.read_bakeoff()
+        for plan in plans:
+            for said in before_the_first_call(plan, log, protocol_digest=frozen.digest, records=desk.records):
+                block.say(said)
         with without_secrets(redactor):
             await block.run([plan for plan in plans if plan.missing], lanes, tick)
     finally:
@@ -303,7 +308,8 @@ class _Block:
             "checked": [ref.model_dump() for ref in seen],
         }
         opened = self._opened(plan, lane.surface, environment)
-        self._warn_of_another_source(plan, shard_source(opened))
+        if mixed := of_another_source(plan, shard_source(opened)):
+            self.say(mixed)
         shard = commits.open_shard(opened)
         self._announce(plan, shard, commits)
         counts = Counts(target.name, len(plan.missing), shard=shard.name)
@@ -318,18 +324,14 @@ class _Block:
             commits=commits,
             shard=shard,
             counts=counts,
+            served=plan.served,
+            warn=self.say,
         )
 
-    def _warn_of_another_source(self, plan: TargetPlan, source: str) -> None:
-        """Rows of two sources are never ranked (§11), and no row is run again: say so before the first one."""
-        differing = [one for one in plan.sources if one != source]
-        if differing:
-            sentence = (
-                f"{plan.target.name}: the rows that come now have another source than those that are there, so it will "
-                f"not be ranked: {sources_differ([*differing, source])}"
-            )
-            self.report.warnings.append(sentence)
-            self.warn(sentence)
+    def say(self, sentence: str) -> None:
+        """Warn of something at once, and in the report."""
+        self.report.warnings.append(sentence)
+        self.warn(sentence)
 
     def _announce(self, plan: TargetPlan, shard: Shard, commits: Commits) -> None:
         """Say in the log that the shard is there, before its first row: it cannot be taken away unseen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from referee.adapters.store.answers import Asked, frame
 from referee.adapters.store.shards import Commits, Shard
 from referee.benchmarks.bakeoff.asking import ask_of
 from referee.core.bakeoff import Blame, Sampling, ShardClosed, ShardOpened
+from referee.core.provenance import said_apart
 from referee.errors import RefereeError
 from referee.runner.bakeoff.attempt import Outcome, Question, Way, attempt
 from referee.runner.bakeoff.guards import Breaker
@@ -44,7 +45,10 @@ class Counts:
 
 @dataclass
 class TargetRun:
-    """Runs what one target lacks."""
+    """Runs what one target lacks.
+
+    ``served`` are the models that its rows so far name; ``warn`` is told when an answer names another.
+    """
 
     way: Way
     sampling: Sampling
@@ -56,6 +60,8 @@ class TargetRun:
     commits: Commits
     shard: Shard
     counts: Counts
+    served: tuple[str, ...] = ()
+    warn: Callable[[str], None] = lambda _: None
     failure: BaseException | None = None
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _questions: dict[str, Question] = field(default_factory=dict)
@@ -162,9 +168,19 @@ class TargetRun:
             self.commits.put(self.shard, row, frame(asked, outcome.tries))
             counts.rows += 1
             counts.passed += row["passed"] is True
+            self._look_who_answers(row["model_served"])
             self._guard(case_id, outcome)
         if outcome.blocked is not None:
             self._stop("budget", outcome.blocked)
+
+    def _look_who_answers(self, model: str | None) -> None:
+        """Rows of several served models are never ranked (bake-off §11): say so once, with the first that differs."""
+        if model is None or model in self.served:
+            return
+        if len(self.served) == 1:
+            apart = said_apart([*self.served, model])
+            self.warn(f"{self.counts.target}: another model answers than before, so it will not be ranked: {apart}")
+        self.served = (*self.served, model)
 
     def _guard(self, case_id: str, outcome: Outcome) -> None:
         blame = outcome.blame
