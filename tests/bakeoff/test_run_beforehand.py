@@ -123,6 +123,9 @@ def test_a_shard_that_was_put_back_is_as_if_nothing_had_been(tmp_path: Path) -> 
         assert space.run().warnings == []
         assert asked(server) == 3
         shard.unlink()
+        none = bakeoff(space, "report", "--all")
+        assert none.returncode == 5
+        assert "every shard of the protocol small is gone" in none.stderr
         asyncio.run(run_bakeoff(space.loaded, space.desk()))
         shard.write_bytes(kept)
         space.verify()  # raises where it does not hold

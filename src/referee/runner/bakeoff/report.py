@@ -90,11 +90,15 @@ def shards_of(log: RecordFiles, records: Path, name: str, named: Sequence[str], 
         raise UsageError("--all and --shard say two different things", todo="name the shards, or ask for all of them")
     if named or not every:
         return select_shards(records, named)
-    freezes = freezes_of(log.read_bakeoff(), name)
+    said = log.read_bakeoff()
+    freezes = freezes_of(said, name)
     wanted = (name, freezes[-1].digest if freezes else "")
     opened = ((path, first_line(path)) for path in every_shard(records))
     found = [path for path, first in opened if first and (first.protocol, first.protocol_digest) == wanted]
     if not found:
+        announced = (one for one in said if isinstance(one, ShardAnnounced))
+        if any((one.protocol, one.protocol_digest) == wanted for one in announced):
+            raise NothingMatched(f"every shard of the protocol {name} is gone", todo="put the files back from a copy")
         raise NothingMatched(f"the protocol {name} has no shard yet", todo=f"`referee bakeoff run {name}` makes them")
     return found
 
