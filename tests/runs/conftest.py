@@ -62,11 +62,11 @@ def measure(subject: Path) -> Callable[..., Measured]:
     """Run one attempt at the tiny subject with a command line as the agent."""
     workspace = subject.parent.parent
 
-    def run(command: str, *options: str, config: str = "") -> Measured:
+    def run(command: str, *options: str, config: str = "", peak: Path | None = None) -> Measured:
         (workspace / "referee.toml").write_text(config)
         done = referee(
             "bringup", "run", "square", "--agent", "command", "--command", command, "--json",
-            "--workspace", str(workspace), *options,
+            "--workspace", str(workspace), *options, peak=peak,
         )  # fmt: skip
         document = json.loads(done.stdout) if done.stdout.strip() else {}
         return Measured(done.returncode, document, done.stderr, workspace)
@@ -74,10 +74,25 @@ def measure(subject: Path) -> Callable[..., Measured]:
     return run
 
 
-def referee(*arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-    """The command line, as a user has it."""
+#: Runs a command and writes down its peak memory in kilobytes: pytest itself only knows the largest child it ever had.
+WITH_PEAK = """
+import pathlib, resource, subprocess, sys
+status = subprocess.call(sys.argv[2:])
+pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(status)
+"""
+
+
+def referee(*arguments: str, timeout: float = 600, peak: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The command line, as a user has it; its peak memory in kilobytes is left in the file ``peak``."""
+    weighed = (sys.executable, "-c", WITH_PEAK, str(peak)) if peak else ()
     return subprocess.run(
-        [*REFEREE, *arguments], capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+        [*weighed, *REFEREE, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
 
 
