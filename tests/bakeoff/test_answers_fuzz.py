@@ -25,6 +25,8 @@ from tests.bakeoff import test_answers_text as texts
 from tests.bakeoff import test_faults as errors
 from tests.bakeoff.reading import call, chat
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 SETTINGS = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 

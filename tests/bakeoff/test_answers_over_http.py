@@ -14,6 +14,8 @@ from tests.bakeoff.lane_targets import SURFACES, ask, target
 from tests.bakeoff.reading import calls_of
 from tests.bakeoff.scripted_server import ScriptedServer, serving
 
+pytestmark = pytest.mark.slow  # together more than a few seconds
+
 CHAT: tuple[LaneKind, ...] = ("openai-chat",)
 CODED: tuple[LaneKind, ...] = ("openai-chat", "openai-responses", "anthropic-messages")  # errors carry codes there
 CALL = [("get_weather", {"city": "Köln"})]

@@ -18,6 +18,8 @@ from referee.cli.demo import bake_off
 from referee.cli.wiring import open_stores
 from tests.bakeoff.scripted_server import serving
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 REFEREE = [sys.executable, "-m", "referee.cli.app"]
 DOCS = Path(__file__).parents[2] / "docs" / "bakeoff.md"
 

@@ -26,6 +26,8 @@ from referee.errors import UsageError
 from referee.scoring.lint import lint
 from referee.scoring.toolcalls import grade_calls
 
+pytestmark = pytest.mark.slow  # together more than a few seconds
+
 SEED = hashlib.sha256(b"a seed for the tests").digest()
 PINNED = "ebec059a8a2d1f471bb46e9829f13027ed932bb51a1354753d6bd7d69365b273"
 MODEL = bundled_suite("s1")

@@ -19,6 +19,8 @@ from referee.errors import CouldNotVerify
 from referee.protocols import Said
 from tests.bakeoff.cli_programs import KEY, environ_of, lives, program, question, say, target, use
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 
 def test_status_output_and_errors_come_as_they_are(tmp_path: Path) -> None:
     said = say(tmp_path, "sys.stdout.write('out'); sys.stderr.write('two\\nlines'); sys.exit(3)")

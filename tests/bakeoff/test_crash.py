@@ -25,6 +25,8 @@ from tests.bakeoff.lane_targets import KEY
 from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_server import serving
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 SLOW = pytest.mark.slow
 REFEREE = str(Path(sys.executable).with_name("referee"))
 

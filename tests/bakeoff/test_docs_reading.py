@@ -12,6 +12,8 @@ from tests.bakeoff.report_reading import run
 from tests.bakeoff.report_workspace import World
 from tests.bakeoff.test_report import SECTIONS
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 TEXT = (Path(__file__).parents[2] / "docs" / "reading-a-report.md").read_text("utf-8")
 
 

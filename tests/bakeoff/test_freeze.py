@@ -27,6 +27,8 @@ from referee.runner.bakeoff.freeze import (
     require_frozen,
 )
 
+pytestmark = pytest.mark.slow  # together more than a few seconds
+
 
 class Bench:
     """A workspace with one protocol on suite s1."""

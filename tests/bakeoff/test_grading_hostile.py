@@ -16,7 +16,7 @@ from referee.core.cases import Grading
 from referee.scoring.toolcalls import judge
 from tests.bakeoff.grading_cases import call, case_of, given, grade, tool, value_grade
 
-pytestmark = pytest.mark.timeout(60)  # a guard against hanging, no measurement
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]  # a guard against hanging, no measurement
 
 
 def nested(depth: int, *, lists: bool) -> Any:

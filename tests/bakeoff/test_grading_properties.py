@@ -6,6 +6,7 @@ import copy
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from referee.core.answers import GivenCall
 from referee.core.cases import Grading, Tool
 from referee.scoring.toolcalls.answers import canonical_call
 from tests.bakeoff.grading_cases import call, grade
+
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
 
 names = st.text(alphabet="abcdefgh_", min_size=1, max_size=6)
 scalars = (

@@ -22,6 +22,8 @@ from tests.bakeoff.lane_targets import ENVIRON, KEY, SURFACES, WEATHER, ask, que
 from tests.bakeoff.scripted_plays import PLAYS
 from tests.bakeoff.scripted_server import ScriptedServer, serving
 
+pytestmark = pytest.mark.slow  # together more than a few seconds
+
 _SLOW = {"slow", "trickle", "endless"}
 
 

@@ -20,6 +20,8 @@ from tests.bakeoff.scripted_plays import Got
 from tests.bakeoff.scripted_server import ScriptedServer, serving
 from tests.bakeoff.scripted_shapes import Spoken
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 Rows = list[dict[str, Any]]
 
 

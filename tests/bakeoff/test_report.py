@@ -25,6 +25,8 @@ from referee.runner.verify_site import verify_site
 from tests.bakeoff.report_reading import Text, run, run_apart, tree
 from tests.bakeoff.report_workspace import HOSTILE, World
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 SECTIONS = {
     "board": "Headline",
     "limitations": "Limitations that may not be left out",

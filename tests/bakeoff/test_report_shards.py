@@ -24,6 +24,8 @@ from referee.runner.bakeoff.report import gather, shards_of
 from tests.bakeoff.report_reading import Text, run
 from tests.bakeoff.report_workspace import FORMULA, Verdict, World
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:

@@ -15,6 +15,8 @@ from referee.runner.bakeoff.report import gather
 from referee.runner.bakeoff.verify_report import ReportsVerified, verify_reports
 from tests.bakeoff.report_workspace import World
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:

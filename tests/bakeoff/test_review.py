@@ -13,6 +13,8 @@ from referee.runner.bakeoff.decide import review, reviews_of
 from tests.bakeoff.report_reading import run, tree
 from tests.bakeoff.report_workspace import World
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 NOTE = ("--note", "looked")
 
 

@@ -15,6 +15,8 @@ from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_plays import Got
 from tests.bakeoff.scripted_server import ScriptedServer, serving
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 ONE_TRY = "[retry]\ntries = 1\n"
 QUICK = "[retry]\ntries = 3\nfirst_seconds = 0.01\nmost_seconds = 0.05\n"
 

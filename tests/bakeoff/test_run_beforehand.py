@@ -21,6 +21,8 @@ from tests.bakeoff.scripted_server import ScriptedServer, serving
 from tests.bakeoff.test_run_sources import not_ranked
 from tests.bakeoff.test_run_start import REFEREE, command
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 ONE_BY_ONE = "[retry]\ntries = 1\n[guards]\nconcurrency = 1\n"
 
 

@@ -15,6 +15,8 @@ from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_server import serving
 from tests.bakeoff.test_run_start import command
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 #: 1 USD a thousand tokens, in and out: an answer of the scripted server costs something that can be seen.
 PRICE = {"input": 1000.0, "output": 1000.0}
 LEDGER: dict[str, Any] = {"channel": "metered-api", "metered": True, "credit": "ledger", "price": PRICE}

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from referee.cli.bakeoff_run import exit_code, progress_line
 from referee.runner.bakeoff.target_run import Counts
 from tests.bakeoff.lane_targets import KEY
 from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_server import serving
 from tests.bakeoff.test_run_start import command
+
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
 
 ONE_BY_ONE = "[retry]\ntries = 1\n[guards]\nconcurrency = 1\n"
 

@@ -18,6 +18,8 @@ from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_server import serving
 from tests.bakeoff.test_run_start import command
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 PLAYS = [
     "echo-credential",
     "echo-credential-error",

@@ -25,6 +25,8 @@ from tests.bakeoff.scripted_plays import Got
 from tests.bakeoff.scripted_server import serving
 from tests.bakeoff.test_run_start import REFEREE, command
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 QUICK = "[retry]\ntries = 3\nfirst_seconds = 0.01\nmost_seconds = 0.05\n"
 LOCAL: dict[str, Any] = {"channel": "local", "per_minute": 600.0}
 

@@ -28,6 +28,8 @@ from tests.bakeoff.run_workspace import RunWorkspace, right
 from tests.bakeoff.scripted_server import ScriptedServer, serving
 from tests.bakeoff.test_crash import running
 
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
+
 #: An answer of the scripted server has 120 + 15 tokens: 0.135 USD by this price.
 PRICE = {"input": 1000.0, "output": 1000.0}
 LEDGER: dict[str, Any] = {"channel": "metered-api", "metered": True, "credit": "ledger", "price": PRICE}

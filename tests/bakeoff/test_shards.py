@@ -23,6 +23,8 @@ from referee.core.tallies import SpeedTally
 from referee.errors import CouldNotVerify, Finding, NothingMatched, RefereeError, UsageError
 from referee.publish.bakeoff.attempts import open_attempts
 
+pytestmark = pytest.mark.slow  # together more than a few seconds
+
 D = "x:sha256:" + "a" * 64
 SURFACE = Surface(
     channel="local",

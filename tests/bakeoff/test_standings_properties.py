@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from tests.bakeoff.tallies import (
     review,
     suite,
 )
+
+pytestmark = pytest.mark.slow  # whole runs, or many examples: together more than a minute
 
 QUIET = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
