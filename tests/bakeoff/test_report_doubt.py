@@ -10,8 +10,8 @@ from referee.publish.bakeoff import beside, figures, grounds, headline
 from referee.publish.bakeoff.blocks import Items, Notice, Section, Table
 from referee.publish.bakeoff.loud import left, scope
 from referee.scoring.bakeoff.gold import NO_ANSWER
+from tests.bakeoff.boards_by_hand import FIVE, summary_of
 from tests.bakeoff.tallies import Rows, review, suite
-from tests.bakeoff.test_standings import FIVE, summary_of
 
 FIRST, *REST = FIVE
 

@@ -8,8 +8,8 @@ from referee.core.answers import Reading
 from referee.core.canonical import digest_of
 from referee.core.cases import Call, Case, Message, Suite, Tool
 from referee.scoring.toolcalls import judge
+from tests.bakeoff.boards_by_hand import FIVE, row_of, summary_of, why_limited
 from tests.bakeoff.tallies import Rows, case, review, suite
-from tests.bakeoff.test_standings import FIVE, row_of, summary_of, why_limited
 
 FIRST, *REST = FIVE
 

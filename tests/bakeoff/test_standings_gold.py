@@ -11,8 +11,8 @@ from referee.core.cases import Call, Message, Tool
 from referee.scoring.bakeoff.comparisons import HEADLINE
 from referee.scoring.bakeoff.gold import reviewed_digest
 from referee.scoring.bakeoff.summary import Rate, Standing, Summary
+from tests.bakeoff.boards_by_hand import FIVE, row_of, summary_of
 from tests.bakeoff.tallies import CLI, TRAPS, Rows, case, protocol, review, suite
-from tests.bakeoff.test_standings import FIVE, row_of, summary_of
 
 FIRST, *REST = FIVE
 
