@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+import referee.adapters.lanes.make  # noqa: F401 — importing a library is timed for none
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, load_protocol
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles

@@ -6,14 +6,14 @@ A *slot* is (target, case, k). Across runs the oldest physical row of a slot is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from referee.core.bakeoff import Surface, Target
 from referee.core.cases import Category
 
 
-@dataclass(frozen=True)
-class CaseTally:
-    """One case of one target, over its usable rows.
+class CaseTally(NamedTuple):
+    """One case of one target, over its usable rows. A tuple: a summary makes tens of thousands of them.
 
     Args:
         valid: attempts that were graded.

@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 
 import duckdb
@@ -24,6 +25,7 @@ from referee.errors import Finding
 
 #: What DuckDB may hold in memory; beyond it, it spills into a temporary directory.
 MEMORY_LIMIT = "1GB"
+_AS_BITS = bytes.maketrans(b"01", b"\x00\x01")
 #: What a row's columns are in SQL.
 COLUMNS = {
     "kind": "VARCHAR",
@@ -235,10 +237,11 @@ def _cases(con: duckdb.DuckDBPyConnection) -> list[CaseTally]:
 
 def _outcomes(ks: int, good: int) -> tuple[int, ...]:
     """1 and 0 in order of k, from the sets of k that were graded and that passed."""
-    outcomes = []
-    while ks:
-        if ks & 1:
-            outcomes.append(good & 1)
-        ks >>= 1
-        good >>= 1
-    return tuple(outcomes)
+    width = ks.bit_length()
+    graded, passed = _bits(ks, width), _bits(good, width)
+    return tuple(passed) if ks + 1 == 1 << width else tuple(compress(passed, graded))
+
+
+def _bits(members: int, width: int) -> bytes:
+    """A set of small numbers as one byte a number from 0 on: 1 where it is a member. Of 40,000 cases, so no loop."""
+    return f"{members:0{width}b}"[::-1].encode().translate(_AS_BITS) if width else b""

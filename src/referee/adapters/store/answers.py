@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -67,7 +67,7 @@ def frame(asked: Asked, tries: Sequence[KeptAnswer]) -> bytes:
         }
         parts += [_ENCODER.encode(head).encode(), b"\n", kept.body, b"\n"]
     length = sum(len(part) for part in parts)
-    first = _ENCODER.encode({**asdict(asked), "length": length})
+    first = _ENCODER.encode({**vars(asked), "length": length})
     return b"".join((first.encode(), b"\n", *parts))
 
 

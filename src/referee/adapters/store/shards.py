@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +66,7 @@ class Commits:
         self._writing = 0
         self._refused: CouldNotVerify | None = None
         self._ending = False
+        self._flushing = False
         self._shards: list[Shard] = []
         try:
             self._log = AnswerLog(answers)
@@ -119,7 +119,10 @@ class Commits:
             CouldNotVerify: the disk refused.
         """
         with self._changed:
+            self._flushing = True
+            self._changed.notify_all()
             self._changed.wait_for(lambda: self._refused is not None or not self.backlog)
+            self._flushing = False
             if self._refused is not None:
                 raise self._refused
 
@@ -148,10 +151,7 @@ class Commits:
                 self._changed.wait_for(lambda: self._waiting or self._ending)
                 if not self._waiting:
                     return
-                ending = self._ending
-            if not ending:
-                time.sleep(GATHER_SECONDS)
-            with self._changed:
+                self._changed.wait_for(lambda: self._ending or self._flushing, timeout=GATHER_SECONDS)
                 group, self._waiting = self._waiting, []
                 self._writing = len(group)
             try:
@@ -177,18 +177,28 @@ class Commits:
             shard.durable += len(bodies)
 
     def _append(self, shard: Shard, bodies: list[dict[str, Any]]) -> None:
-        lines = []
-        seq, prev = shard.seq, shard.prev
-        for body in bodies:
-            line, digest = forge(body, seq=seq, prev=prev)
-            if self._redactor.holds(line):
-                said = {name: body[name] for name in _MAY_QUOTE if name in body}
-                line, digest = forge({**body, **self._redactor.redact_value(said)}, seq=seq, prev=prev)
-            lines.append(line)
-            seq, prev = seq + 1, digest
+        first = shard.seq, shard.prev
+        lines, last = self._forged(bodies, first)
+        # All lines are looked into in one go; only where one of them holds a credential, each is.
+        if self._redactor.holds(b"".join(lines)):
+            lines, last = self._forged([self._without_credentials(body) for body in bodies], first)
         write_whole(shard.descriptor, b"".join(lines))
         os.fdatasync(shard.descriptor)
-        shard.seq, shard.prev = seq, prev
+        shard.seq, shard.prev = last
+
+    def _forged(self, bodies: list[dict[str, Any]], first: tuple[int, str]) -> tuple[list[bytes], tuple[int, str]]:
+        """The lines of these bodies, and number and digest with which the chain goes on."""
+        seq, prev = first
+        lines = []
+        for body in bodies:
+            line, prev = forge(body, seq=seq, prev=prev)
+            lines.append(line)
+            seq += 1
+        return lines, (seq, prev)
+
+    def _without_credentials(self, body: dict[str, Any]) -> dict[str, Any]:
+        said = {name: body[name] for name in _MAY_QUOTE if name in body}
+        return {**body, **self._redactor.redact_value(said)}
 
 
 def _refusal(exc: Exception) -> CouldNotVerify:

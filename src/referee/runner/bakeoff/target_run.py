@@ -23,6 +23,9 @@ from referee.runner.bakeoff.verdict import SUSPECT
 MOST_WAITING = 4096
 #: Questions that are kept made: repeats of a case are put in the same words anyway.
 _KEPT_QUESTIONS = 4096
+#: The first calls of a target's workers are spread over so many seconds: a server is not struck by all of them at one
+#: moment, and answers do not come in waves for which each call then waits.
+_SPREAD_SECONDS = 0.025
 
 Ended = Literal["complete", "breaker", "account", "config", "budget", "interrupted", "internal"]
 
@@ -91,8 +94,9 @@ class TargetRun:
     async def work(self) -> None:
         """Run every missing slot, or until something stops the target. Never raises but when cancelled."""
         slots = iter(self.missing)
+        workers = min(self.concurrency, len(self.missing))
         self._tasks = [
-            asyncio.create_task(self._worker(slots)) for _ in range(min(self.concurrency, len(self.missing)))
+            asyncio.create_task(self._worker(slots, _SPREAD_SECONDS * number / workers)) for number in range(workers)
         ]
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.counts.ended is None:
@@ -118,8 +122,9 @@ class TargetRun:
             ),
         )
 
-    async def _worker(self, slots: Iterator[Slot]) -> None:
+    async def _worker(self, slots: Iterator[Slot], begins_after: float) -> None:
         try:
+            await asyncio.sleep(begins_after)
             for case_id, k in slots:
                 if self.way.halt.asked:
                     return
