@@ -12,7 +12,9 @@
     │   ├── EngineUnavailable           4   no container engine answers
     │   ├── SourceUnreachable           4   the subject could not be fetched
     │   ├── EnvironmentUnavailable      4   the environment image is missing or could not be built
-    │   └── MachineFault                4   the disposable machine failed for a reason of ours
+    │   ├── MachineFault                4   the disposable machine failed for a reason of ours
+    │   ├── KeyUnavailable              4   the run's model key could not be made: try again later
+    │   └── AgentUnavailable            4   an agent's program could not be installed
     ├── NothingMatched                  5   a name matches no subject, agent, run or file
     └── InternalError                   3   a fault of the referee itself
 
@@ -90,6 +92,14 @@ class EnvironmentUnavailable(CouldNotVerify):
 
 class MachineFault(CouldNotVerify):
     """The disposable machine failed for a reason of ours."""
+
+
+class KeyUnavailable(CouldNotVerify):
+    """The run's model key could not be made; the run is not started, and a shared key is never used instead."""
+
+
+class AgentUnavailable(CouldNotVerify):
+    """An agent's program could not be installed, or is not what its lock pins."""
 
 
 class NothingMatched(RefereeError):

@@ -6,13 +6,15 @@ in ``tests/conformance/``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 from referee.core.bakeoff import Retry, Sampling, Surface
 from referee.core.records import EnvironmentRef, EvidenceRef, Limits, QuietFacts, Record
+from referee.core.spending import Broker, Dialect, SpendingFacts
 
 #: Where things stand inside every machine.
 WORK = "/work"
@@ -42,7 +44,8 @@ class MachineSpec:
     """What one machine is to be.
 
     ``deadline`` is Unix seconds, for the reaper; ``inputs`` maps a host path to the path at which it
-    appears read-only inside. The sandbox labels the machine with run, workspace, deadline and harness process.
+    appears read-only inside. ``gateway`` is the one address and port of the host that the machine may reach, for its
+    model; None for none. The sandbox labels the machine with run, workspace, deadline and harness process.
     """
 
     run: str
@@ -52,6 +55,7 @@ class MachineSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[Path, str] = field(default_factory=dict)
     ca_bundle: Path | None = None
+    gateway: tuple[str, int] | None = None
 
 
 class Session(Protocol):
@@ -104,6 +108,12 @@ class Machine(Protocol):
             ReportRejected: it is no regular file (a symlink is not followed) or larger than ``max_bytes``.
         """
 
+    def take(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """The directory ``path`` as an uncompressed tar stream (its members below the directory's base name).
+
+        Works after ``quiet``. Raises ``MachineFault`` when nothing stands there or it is no directory.
+        """
+
     def quiet(self) -> QuietFacts:
         """End every process of the agent, also what it daemonised, and confirm that none lives.
 
@@ -131,6 +141,9 @@ class Sandbox(Protocol):
 
     def packages_manifest(self) -> bytes | None:
         """The environment's package manifest (canonical JSON), or None where there is none."""
+
+    def gateway_address(self) -> str:
+        """The address of this host on which a service can listen so that machines, and nobody else, reach it."""
 
     def create(self, spec: MachineSpec) -> Machine:
         """Make and start a machine."""
@@ -166,12 +179,47 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
+class ModelNeed:
+    """What an agent asks of a key: its model, the surface it speaks, the workspace's upstream that serves it."""
+
+    model: str
+    dialect: Dialect
+    upstream: str
+
+
+@dataclass(frozen=True)
+class Access:
+    """The way of one run to its model. The secret is the run's own and dies with it.
+
+    ``base_url`` ends with the host and port, or with the broker's own prefix, and never with a version: each harness
+    adds the path of its surface (``/v1/chat/completions``, ``/v1/responses``, ``/v1/messages``,
+    ``/v1beta/models/…``).
+    """
+
+    base_url: str
+    model: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PlacedFile:
+    """A file that is put into the machine before the agent starts."""
+
+    data: bytes = field(repr=False)
+    mode: int = 0o644
+
+
+@dataclass(frozen=True)
 class AgentStart:
-    """How an agent is started inside the machine: its command, its environment, its read-only inputs."""
+    """How an agent is started inside the machine: its command, its environment, its read-only inputs.
+
+    ``tree_digest`` is the digest of the installation among the inputs; None where nothing is installed.
+    """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     inputs: Mapping[Path, str]
+    tree_digest: str | None = None
 
 
 class Agent(Protocol):
@@ -192,8 +240,76 @@ class Agent(Protocol):
     def digest(self) -> str:
         """Tagged digest of the agent's code and configuration."""
 
+    @property
+    def harness(self) -> str | None:
+        """The name of its harness; None where it speaks to no model."""
+
+    @property
+    def need(self) -> ModelNeed | None:
+        """The model it speaks to; None for none: then the run has no key."""
+
     def prepare(self) -> AgentStart:
-        """Make the agent's files ready on the host (cached by digest). Raises ``MachineFault``."""
+        """Make the agent's files ready on the host (cached by digest).
+
+        Raises ``MachineFault`` or ``AgentUnavailable``.
+        """
+
+    def placed(self, access: Access, mission: Mapping[str, object]) -> Mapping[str, PlacedFile]:
+        """What to place before it starts, by absolute path: its configuration, its task, the key. Not in its argv."""
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A key that was made for one run: how the agent uses it, and what must be found nowhere afterwards."""
+
+    key: str
+    access: Access
+    secrets: Mapping[str, str] = field(repr=False)
+
+
+class Keys(Protocol):
+    """A broker of keys: one run, one key, one cap (methodology §4)."""
+
+    @property
+    def broker(self) -> Broker:
+        """Its name in records."""
+
+    def reach(self, address: str) -> tuple[str, int] | None:
+        """The address and port of this host that a machine must reach, for ``MachineSpec.gateway``; None for none.
+
+        A broker that serves machines itself listens from now on at ``address``.
+        """
+
+    def issue(self, run: str, need: ModelNeed, *, cap_usd: float, ends_at: float) -> Issued:
+        """Make the key of ``run``.
+
+        Args:
+            run: whose key it is.
+            need: what it is for.
+            cap_usd: its limit.
+            ends_at: Unix seconds after which it is of no use to anybody.
+
+        Raises:
+            KeyUnavailable: it could not be made: the run is not started.
+        """
+
+    def close(self, run: str) -> SpendingFacts | None:
+        """Delete the key of ``run``, confirm it, and say what it spent. None: it never had one. May be called twice.
+
+        Never raises: a key that could not be deleted is said so (``deleted`` false), and ``sweep`` tries again.
+        """
+
+    def exchanges(self, run: str) -> bytes | None:
+        """The metadata of the calls of ``run``, one JSON line each; None where the broker does not see them."""
+
+    def secrets(self, run: str) -> Mapping[str, str] | None:
+        """What of ``run``'s key must be found nowhere, also after its harness died; None where that is not known."""
+
+    def sweep(self, running: Collection[str]) -> list[str]:
+        """Delete every key that belongs to no running run of this workspace; one sentence for each."""
+
+    def stop(self) -> None:
+        """Let go of sockets and threads; keys of this process are deleted."""
 
 
 class Evidence(Protocol):

@@ -186,7 +186,13 @@ def make_rules(workspace: Workspace, edition: int | None, budget_seconds: int | 
     chosen = workspace.config.edition if edition is None else edition
     if chosen not in {1, 2}:
         raise UsageError(f"there is no edition {chosen}", todo="choose 1 or 2")
-    return Rules(edition=2 if chosen == 2 else 1, budgets=budgets, limits=workspace.config.machine.limits())  # noqa: PLR2004
+    config = workspace.config
+    return Rules(
+        edition=2 if chosen == 2 else 1,  # noqa: PLR2004
+        budgets=budgets,
+        limits=config.machine.limits(),
+        cap_usd=config.keys.cap_usd,
+    )
 
 
 def every_sandbox(workspace: Workspace) -> tuple[list[Sandbox], list[str]]:

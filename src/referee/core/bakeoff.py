@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from referee.core.cases import Category, Grading, Identifier
-from referee.core.records import Fact
+from referee.core.facts import Fact
 
 # --- what is ranked --------------------------------------------------------------------------------------------------
 

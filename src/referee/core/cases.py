@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AliasGenerator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from referee.core.records import Fact
+from referee.core.facts import Fact
 
 Category = Literal["simple-call", "tool-selection", "multi-call-ordering", "abstain", "hard-args"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)

@@ -29,6 +29,10 @@ class Cause(StrEnum):
     REPORT_UNREADABLE = "report_unreadable"
     REPORT_REJECTED = "report_rejected"
     SURVIVORS = "survivors"
+    KEY_UNAVAILABLE = "key_unavailable"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    GATEWAY_FAILED = "gateway_failed"
+    CREDENTIAL_IN_EVIDENCE = "credential_in_evidence"
     HARNESS_DIED = "harness_died"
     INTERRUPTED = "interrupted"
     INTERNAL = "internal"
@@ -65,6 +69,12 @@ FAILURES: dict[Cause, Failure] = {
     Cause.REPORT_UNREADABLE: Failure("ours", True, False, "the report could not be read"),
     Cause.REPORT_REJECTED: Failure("agent", False, False, "the report was rejected"),
     Cause.SURVIVORS: Failure("ours", True, False, "processes of the agent could not be confirmed dead"),
+    Cause.KEY_UNAVAILABLE: Failure("ours", True, False, "the run's key could not be made"),
+    Cause.MODEL_UNAVAILABLE: Failure("ours", True, False, "the agent's model did not answer"),
+    Cause.GATEWAY_FAILED: Failure("ours", True, False, "the gateway to the agent's model failed"),
+    Cause.CREDENTIAL_IN_EVIDENCE: Failure(
+        "ours", True, False, "the evidence could not be shown to be free of credentials and is withheld"
+    ),
     Cause.HARNESS_DIED: Failure("ours", True, False, "the harness died during the attempt"),
     Cause.INTERRUPTED: Failure("operator", True, False, "the attempt was interrupted"),
     Cause.INTERNAL: Failure("ours", False, False, "the referee itself failed"),

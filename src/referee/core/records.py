@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from referee.core.budgets import Tier
+from referee.core.facts import Fact
 from referee.core.failure import Cause
-
-
-class Fact(BaseModel):
-    """Root of all record parts: frozen, strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from referee.core.spending import SpendingFacts
 
 
 class Limits(Fact):
@@ -40,12 +34,20 @@ class SubjectRef(Fact):
 
 
 class AgentRef(Fact):
-    """The agent as it was configured: ``digest`` covers its code and its configuration."""
+    """The agent as it was configured: ``digest`` covers its code and its configuration.
+
+    ``harness`` and ``model`` are those of an agent that speaks to a model; ``tree_digest`` is that of its installation
+    as it stood at ``/opt/agent``, ``cap_usd`` the spending cap of the run's key.
+    """
 
     name: str
     version: str
     digest: str
     tier: Literal["standard", "stronger"] = "standard"
+    harness: str | None = None
+    model: str | None = None
+    tree_digest: str | None = None
+    cap_usd: float | None = None
 
 
 class EnvironmentRef(Fact):
@@ -126,6 +128,76 @@ class RerunFacts(Fact):
     could_not_run: str | None = None
 
 
+class ListenerFacts(Fact):
+    """One listening port of the machine and the process behind it, as its kernel tells.
+
+    ``argv`` is cut to 4,000 characters; ``executable`` and ``cwd`` are links of ``/proc``, None where they are gone.
+    """
+
+    port: int
+    address: str
+    pid: int | None
+    executable: str | None
+    argv: tuple[str, ...]
+    cwd: str | None
+
+
+class RestoredFacts(Fact):
+    """What was put back before a test run was believed: the project's own test files, as pinned.
+
+    Args:
+        restored: files that differed from the pinned tree, or were gone.
+        removed: files that the pinned tree does not have and that steer test runs (``conftest.py``,
+            ``sitecustomize.py``, ``*.pth``, runner configuration), moved away.
+    """
+
+    restored: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class ControlFacts(Fact):
+    """The negative control: the same command where nothing of the project stands. It must not succeed alike.
+
+    ``kind``: ``no-project`` (a fresh machine without the project). ``output`` names the evidence file.
+    """
+
+    kind: Literal["no-project"]
+    command: str
+    exit_status: int | None
+    timed_out: bool
+    output: str | None
+    could_not_run: str | None = None
+
+
+class ChallengeFacts(Fact):
+    """One challenge: the verified command with one literal replaced by an input that the harness chose."""
+
+    original: str
+    replaced_by: str
+    command: str
+    exit_status: int | None
+    timed_out: bool
+    output: str | None
+    could_not_run: str | None = None
+
+
+class ObservedFacts(Fact):
+    """What the harness saw beside the re-run (methodology §5, edition 2); None where it was not looked for.
+
+    Args:
+        listening: ports that the agent's own processes listened on when its session ended.
+        listening_in_rerun: ports that were listened on while the report's command ran again.
+        restored: None where the command is no test run, or the subject has no pinned tree.
+        control, challenges: as their classes say.
+    """
+
+    listening: tuple[ListenerFacts, ...] | None = None
+    listening_in_rerun: tuple[ListenerFacts, ...] | None = None
+    restored: RestoredFacts | None = None
+    control: ControlFacts | None = None
+    challenges: tuple[ChallengeFacts, ...] | None = None
+
+
 class NetworkFacts(Fact):
     """Whether a fresh machine reached the subject's package registry, asked when an attempt claimed no pass.
 
@@ -162,8 +234,35 @@ class AttemptEnded(Fact):
     rerun: RerunFacts | None
     network: NetworkFacts | None = None
     spent_usd: float
+    spending: SpendingFacts | None = None
+    observed: ObservedFacts | None = None
     phases: dict[str, float]
     machine: dict[str, Any]
+
+
+class Replayed(Fact):
+    """Appended when a run's recorded commands were replayed on a pristine machine: cold corroboration (methodology §5).
+
+    Args:
+        run: the run whose commands were replayed; ``replay`` the id of this replay.
+        environment: the machine it was done on.
+        commands: how many were recorded, and how many ran here.
+        stopped_at: number (from 1) of the command that could not be replayed; None when all were.
+        rerun: the report's command, run after them.
+    """
+
+    kind: Literal["replayed"] = "replayed"
+    run: str
+    replay: str
+    at: str
+    environment: EnvironmentRef
+    commands: int
+    ran: int
+    stopped_at: int | None
+    detail: str
+    rerun: RerunFacts | None
+    evidence: tuple[EvidenceRef, ...]
+    evidence_digest: str
 
 
 class AttemptFound(Fact):
@@ -289,7 +388,7 @@ class ShardSealed(Fact):
     end: ShardHead
 
 
-Record = AttemptPlanned | AttemptEnded | AttemptFound | Correction
+Record = AttemptPlanned | AttemptEnded | AttemptFound | Replayed | Correction
 
 #: What stands in ``bakeoff-<token>.jsonl``; the rows themselves stand in shards (``core.bakeoff.Row``).
 BakeoffRecord = ProtocolFrozen | DecisionLogged | GoldReviewed | MarketSnapshot | ShardAnnounced | ShardSealed

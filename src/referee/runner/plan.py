@@ -12,6 +12,7 @@ from referee.benchmarks.bringup.instructions import instructions_digest
 from referee.benchmarks.bringup.mission import mission, mission_digest
 from referee.core.budgets import PUBLISHED_SECONDS, Budget, Tier, choose_budget
 from referee.core.records import AgentRef, BudgetRef, EnvironmentRef, Limits, Lock, SubjectRef
+from referee.core.spending import CAP_USD
 from referee.protocols import Agent, AgentStart, Placement, Sandbox, Source
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -36,6 +37,7 @@ class Rules:
     edition: Literal[1, 2]
     budgets: Mapping[Tier, int]
     limits: Limits
+    cap_usd: float = CAP_USD
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,14 @@ class Plan:
             edition=self.rules.edition,
             subject=self.subject.ref,
             agent=AgentRef(
-                name=self.agent.name, version=self.agent.version, digest=self.agent_digest, tier=self.agent.tier
+                name=self.agent.name,
+                version=self.agent.version,
+                digest=self.agent_digest,
+                tier=self.agent.tier,
+                harness=self.agent.harness,
+                model=self.agent.need.model if self.agent.need else None,
+                tree_digest=self.start.tree_digest,
+                cap_usd=self.rules.cap_usd if self.agent.need else None,
             ),
             index=index,
             budget=BudgetRef(tier=self.budget.tier, seconds=self.budget.seconds, why=self.budget.why),
@@ -80,6 +89,8 @@ class Plan:
                 f"the budget is {self.budget.seconds} s, the methodology's {self.budget.tier} tier has "
                 f"{PUBLISHED_SECONDS[self.budget.tier]} s"
             )
+        if self.agent.need is not None and self.rules.cap_usd != CAP_USD:
+            objections.append(f"the key's cap is {self.rules.cap_usd:g} USD, the methodology's is {CAP_USD:g} USD")
         return objections
 
 

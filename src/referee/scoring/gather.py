@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction, Record
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction, Record, Replayed
 from referee.errors import Finding
 
 
@@ -16,6 +16,7 @@ class RunRecords:
     planned: AttemptPlanned
     end: AttemptEnded | AttemptFound | None
     corrections: tuple[Correction, ...] = ()
+    replays: tuple[Replayed, ...] = ()
 
 
 def gather(records: Iterable[Record]) -> dict[str, RunRecords]:
@@ -27,6 +28,7 @@ def gather(records: Iterable[Record]) -> dict[str, RunRecords]:
     planned: dict[str, AttemptPlanned] = {}
     ends: dict[str, AttemptEnded | AttemptFound] = {}
     notes: dict[str, list[Correction]] = {}
+    replays: dict[str, list[Replayed]] = {}
     for record in records:
         if isinstance(record, AttemptPlanned):
             if record.run in planned:
@@ -34,12 +36,17 @@ def gather(records: Iterable[Record]) -> dict[str, RunRecords]:
             planned[record.run] = record
         elif isinstance(record, Correction):
             notes.setdefault(record.run, []).append(record)
+        elif isinstance(record, Replayed):
+            replays.setdefault(record.run, []).append(record)
         else:
             first = ends.setdefault(record.run, record)
             found_again = isinstance(first, AttemptFound) and isinstance(record, AttemptFound)
             if first is not record and not found_again:
                 raise Finding(f"the run {record.run} ends twice in the records")
-    for run in (*ends, *notes):
+    for run in (*ends, *notes, *replays):
         if run not in planned:
             raise Finding(f"the records speak of a run {run} that none of them planned")
-    return {run: RunRecords(plan, ends.get(run), tuple(notes.get(run, ()))) for run, plan in planned.items()}
+    return {
+        run: RunRecords(plan, ends.get(run), tuple(notes.get(run, ())), tuple(replays.get(run, ())))
+        for run, plan in planned.items()
+    }

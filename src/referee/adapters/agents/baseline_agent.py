@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Literal
 
 from referee.core.canonical import digest_of
 from referee.errors import InternalError
-from referee.protocols import AGENT_HOME, AgentStart
+from referee.protocols import AGENT_HOME, Access, AgentStart, ModelNeed, PlacedFile
 
 #: Importable packages copied beside the agent, with the distribution that owns each.
 CARRIED = {"markdown_it": "markdown-it-py", "mdurl": "mdurl", "docutils": "docutils"}
@@ -40,6 +41,20 @@ class BaselineAgent:
         self._cache = cache
         self._files: dict[str, bytes] | None = None
         self.version = version("referee")
+
+    @property
+    def harness(self) -> str | None:
+        """None: no model."""
+        return None
+
+    @property
+    def need(self) -> ModelNeed | None:
+        """None: no model."""
+        return None
+
+    def placed(self, access: Access, mission: Mapping[str, object]) -> Mapping[str, PlacedFile]:  # noqa: ARG002 — the seam's
+        """None: the mission is a file already."""
+        return {}
 
     def digest(self) -> str:
         """Tagged digest over every file that the machine will see."""

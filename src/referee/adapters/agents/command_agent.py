@@ -10,7 +10,7 @@ from typing import Literal
 
 from referee.core.canonical import digest_of
 from referee.errors import ConfigError
-from referee.protocols import AGENT_HOME, AgentStart
+from referee.protocols import AGENT_HOME, Access, AgentStart, ModelNeed, PlacedFile
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,20 @@ class CommandAgent:
     tier: Literal["standard", "stronger"] = "standard"
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Path | None = None
+
+    @property
+    def harness(self) -> str | None:
+        """None: it is a command line."""
+        return None
+
+    @property
+    def need(self) -> ModelNeed | None:
+        """None: it is given no model."""
+        return None
+
+    def placed(self, access: Access, mission: Mapping[str, object]) -> Mapping[str, PlacedFile]:  # noqa: ARG002 — the seam's
+        """None."""
+        return {}
 
     def digest(self) -> str:
         """Tagged digest of command, environment and files."""

@@ -23,7 +23,7 @@ from referee.adapters.catalog.workspace import one_sentence
 from referee.core.bakeoff import Protocol, Subset, Target
 from referee.core.canonical import digest_of, digest_of_bytes
 from referee.core.cases import Suite
-from referee.core.records import Fact
+from referee.core.facts import Fact
 from referee.core.suite_file import parse_suite
 from referee.errors import ConfigError, NothingMatched
 

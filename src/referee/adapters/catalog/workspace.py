@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from referee.core.budgets import PUBLISHED_SECONDS, Tier
 from referee.core.records import Limits
+from referee.core.spending import CAP_USD, Broker, Dialect
 from referee.errors import ConfigError
 
 CONFIG_NAME = "referee.toml"
@@ -87,6 +88,47 @@ class Network(_Section):
     host_reachable: bool = False
 
 
+class Keys(_Section):
+    """Who makes the one key of each run, and its limit (methodology §4).
+
+    ``broker``: ``gateway`` (the metering gateway of this installation), ``openrouter`` or ``litellm``. ``key_env``
+    names the variable that holds the broker's own credential (a provisioning or master key); the gateway needs none,
+    its upstreams have theirs. ``cap_usd`` other than the methodology's is recorded and makes a run unpublishable.
+    """
+
+    broker: Broker = "gateway"
+    cap_usd: float = Field(default=CAP_USD, gt=0)
+    base_url: str = ""
+    key_env: str = ""
+    bodies: bool = False
+
+
+class PriceSetting(_Section):
+    """An explicit price, US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
+    per_request: float = Field(default=0.0, ge=0)
+
+
+class UpstreamSetting(_Section):
+    """Where the gateway sends what agents ask: ``[upstreams.NAME]``.
+
+    ``base_url`` ends with the provider's version (``https://HOST/v1``). ``key_env`` is the NAME of a variable.
+    ``provider`` is the provider's id in the price list, where the address alone does not tell it. ``prices`` are by
+    model and stand before the price list.
+    """
+
+    base_url: str = Field(min_length=8)
+    key_env: str | None = None
+    dialects: tuple[Dialect, ...] = ("openai-chat",)
+    provider: str | None = None
+    prices: dict[str, PriceSetting] = {}
+    max_output_tokens: int = Field(default=32_000, gt=0)
+
+
 class Config(_Section):
     """``referee.toml``, every key optional."""
 
@@ -98,6 +140,8 @@ class Config(_Section):
     recording: Recording = Recording()
     environment: Environment = Environment()
     network: Network = Network()
+    keys: Keys = Keys()
+    upstreams: dict[str, UpstreamSetting] = {}
 
 
 @dataclass(frozen=True)
@@ -151,6 +195,16 @@ class Workspace:
     def spool(self) -> Path:
         """Evidence of attempts under way, one directory a run."""
         return self.root / "spool"
+
+    @property
+    def agents(self) -> Path:
+        """Agents, one TOML file each."""
+        return self.root / "agents"
+
+    @property
+    def keys(self) -> Path:
+        """What is known of keys that were issued: ids and states, never a secret that is still alive."""
+        return self.root / "keys"
 
     @property
     def cache(self) -> Path:

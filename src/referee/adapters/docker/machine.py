@@ -7,8 +7,8 @@ import io
 import tarfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, cast
 
 from docker.errors import NotFound
 from requests import Response
@@ -115,6 +115,19 @@ class DockerMachine:
                 return _only_file(response, path, max_bytes)
             except (*ENGINE_ERRORS, tarfile.TarError) as exc:
                 raise fault(exc, f"reading {path}") from exc
+
+    @contextlib.contextmanager
+    def take(self, path: str) -> Iterator[BinaryIO]:
+        """The directory ``path`` as an uncompressed tar stream."""
+        try:
+            opened = open_archive(self._client, self._container, path)
+        except ENGINE_ERRORS as exc:
+            raise fault(exc, f"taking {path}") from exc
+        if opened is None:
+            raise MachineFault(f"there is no {path} in the machine")
+        _, response = opened
+        with response:
+            yield cast("BinaryIO", response.raw)
 
     def quiet(self) -> QuietFacts:
         """Kill the machine's init: the kernel then ends every process of its namespace, whatever it does.

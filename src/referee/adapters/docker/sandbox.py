@@ -128,6 +128,14 @@ class DockerSandbox:
         _keep(kept, data)
         return data
 
+    def gateway_address(self) -> str:
+        """The machines' network's own address on this host."""
+        try:
+            network = self._network = self._network or machines_network(self._client)
+            return str(self._client.inspect_network(network)["IPAM"]["Config"][0]["Gateway"])
+        except ENGINE_ERRORS as exc:
+            raise fault(exc, "asking for the machines' network") from exc
+
     def create(self, spec: MachineSpec) -> DockerMachine:
         """Make and start a machine in a sealed network."""
         client: Any = connect(timeout=300)

@@ -77,6 +77,10 @@ class OverlaySandbox:
         """The host's Debian packages with their versions; None where there is no dpkg."""
         return _debian_packages()
 
+    def gateway_address(self) -> str:
+        """Machines share the host's network: its loopback address."""
+        return "127.0.0.1"
+
     def create(self, spec: MachineSpec) -> OverlayMachine:
         """Make and start a machine.
 

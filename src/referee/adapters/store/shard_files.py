@@ -17,7 +17,7 @@ from referee.adapters.store.exclusive import writer_lives
 from referee.core.bakeoff import ShardClosed, ShardOpened
 from referee.core.canonical import canonical_bytes, strict_loads
 from referee.core.chain import genesis
-from referee.core.records import Fact
+from referee.core.facts import Fact
 from referee.core.tallies import ShardFact
 from referee.errors import Finding, NothingMatched, UsageError
 

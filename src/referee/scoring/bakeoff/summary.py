@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from referee.core.bakeoff import Comparison
-from referee.core.records import Fact
+from referee.core.facts import Fact
 from referee.core.tallies import ShardFact
 from referee.scoring.bakeoff.figures import (
     FAILURE_GROUPS,

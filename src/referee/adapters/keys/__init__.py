@@ -1,0 +1,1 @@
+"""The one key of each run: the metering gateway, and brokers of others."""

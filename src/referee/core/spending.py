@@ -1,0 +1,129 @@
+"""What an attempt's model may cost and did cost: prices, one exchange, the sum. Arithmetic only.
+
+One attempt has one key of its own, with a cap (methodology §4, "the model key"). Amounts are US dollars. Prices are per
+million tokens; a model without a price is an error, never free.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from referee.core.facts import Fact
+
+#: The published cap of one run's key, US dollars (methodology §4).
+CAP_USD = 3.0
+
+#: The surfaces on which an agent speaks to its model.
+Dialect = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini"]
+Broker = Literal["gateway", "openrouter", "litellm"]
+
+
+class Price(Fact):
+    """US dollars per million tokens. ``cached_input``: input read from a cache; ``cache_write``: input put there.
+
+    ``per_request`` is added once a call. ``source`` says where the figures are from, with their date or version.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    cache_write: float | None = None
+    per_request: float = 0.0
+    source: str
+
+
+class Usage(Fact):
+    """Tokens of one exchange, as the upstream counted them. ``input`` is all input: cached and written included."""
+
+    input: int
+    output: int
+    cached_input: int = 0
+    cache_write: int = 0
+
+
+class Exchange(Fact):
+    """One call that a key made, as the gateway saw it: metadata only.
+
+    Args:
+        at: when it was begun (UTC, ISO 8601, milliseconds).
+        dialect: on which surface; ``path`` as it was called, without its query.
+        model: as the agent named it.
+        status: what the agent was answered (HTTP).
+        upstream_status: what the upstream answered; None where it was not asked or gave no answer.
+        refused: why it was not sent upstream (``cap``, ``model``, ``path``, ``closed``, ``busy``); None where it was.
+        broke: how the upstream failed (``timeout``, ``connect``, ``reset``, ``protocol``); None where it did not.
+        usage: None where the upstream told none: then ``cost_usd`` is the upper estimate, never 0.
+        upper_usd: the estimate that was held before it was sent.
+        cost_usd: what was settled.
+    """
+
+    at: str
+    dialect: Dialect | None
+    path: str
+    model: str
+    streamed: bool
+    status: int
+    upstream_status: int | None
+    refused: str | None
+    broke: str | None
+    usage: Usage | None
+    upper_usd: float
+    cost_usd: float
+    first_byte_ms: float | None
+    latency_ms: float
+
+
+class SpendingFacts(Fact):
+    """What the run's key spent, and what became of it: stands in the record of the attempt's end.
+
+    Args:
+        broker: who made the key.
+        key: the key's name with its broker: never the secret.
+        model: what it was for.
+        cap_usd: the limit in force.
+        spent_usd: the sum; None where the broker could not tell.
+        calls: exchanges that went upstream; ``refused`` those that did not.
+        failed_upstream: of the calls, those that the upstream failed (status 429 or 5xx, or no whole answer).
+        ended_by_upstream: the last call of the run was one of these.
+        capped: at least one call was refused because it might have exceeded the cap.
+        deleted: the key is confirmed to be dead; ``how`` says how that is known.
+    """
+
+    broker: Broker
+    key: str
+    model: str
+    cap_usd: float
+    spent_usd: float | None
+    calls: int | None = None
+    refused: int | None = None
+    failed_upstream: int | None = None
+    ended_by_upstream: bool = False
+    capped: bool = False
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    deleted: bool
+    how: str
+
+
+def cost_usd(usage: Usage, price: Price) -> float:
+    """What an exchange costs: cached and written input at their own prices, where there are any."""
+    plain = max(0, usage.input - usage.cached_input - usage.cache_write)
+    cached = price.cached_input if price.cached_input is not None else price.input
+    written = price.cache_write if price.cache_write is not None else price.input
+    tokens = (
+        plain * price.input + usage.cached_input * cached + usage.cache_write * written + usage.output * price.output
+    )
+    return tokens / 1e6 + price.per_request
+
+
+def upper_usd(request_bytes: int, max_output_tokens: int, price: Price) -> float:
+    """No less than what a request can cost: a token is at least one byte of it, output is at most what was asked for.
+
+    Args:
+        request_bytes: length of the request's body.
+        max_output_tokens: the most that it can be answered with.
+        price: of its model.
+    """
+    dearest = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
+    return (request_bytes * dearest + max_output_tokens * price.output) / 1e6 + price.per_request
