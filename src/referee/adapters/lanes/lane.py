@@ -19,6 +19,7 @@ from referee.core.bakeoff import Retry, Surface, Target
 from referee.errors import UsageError
 from referee.protocols import Ask, LaneFacts, Said
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 #: A case is asked k times and retried: so many questions keep their bytes.
 _REMEMBERED = 256
 
@@ -153,4 +154,4 @@ class HttpLane:
 
 def write_json(value: Any) -> bytes:
     """JSON in ASCII: whatever stands in a case, a lone surrogate too, can be sent."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()

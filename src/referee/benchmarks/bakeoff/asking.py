@@ -77,15 +77,30 @@ def ask_of(
         surface: what the lane is: only its tool channel matters here.
         sampling: the protocol's sampling; its ``require_call`` is dropped where the case abstains.
     """
-    names = sent_names(tools)
-    wire = tuple(WireTool(name, tool.description, tool.parameters) for name, tool in zip(names, tools, strict=True))
-    sent = dict(zip(names, (tool.name for tool in tools), strict=True))
+    wire, sent = _as_sent(tools)
     if surface.tool_channel == "inlined":
         return Ask((("user", _inlined(case, wire, prompt)),), (), require_call=False, sampling=sampling), sent
     opening = () if prompt is None else (("system", prompt),)
     spoken = tuple((message.role, message.content) for message in case.messages)
     required = sampling.require_call and not case.abstains
     return Ask(opening + spoken, wire, require_call=required, sampling=sampling), sent
+
+
+#: The toolsets last put, as they are sent: most cases share theirs with others. Known by identity, and kept alive.
+_kept: dict[int, tuple[Sequence[Tool], tuple[WireTool, ...], dict[str, str]]] = {}
+_MOST_KEPT = 256
+
+
+def _as_sent(tools: Sequence[Tool]) -> tuple[tuple[WireTool, ...], dict[str, str]]:
+    """The tools under the names by which they are sent, and their real names by these."""
+    found = _kept.get(id(tools))
+    if found is None or found[0] is not tools:
+        names = sent_names(tools)
+        wire = tuple(WireTool(name, tool.description, tool.parameters) for name, tool in zip(names, tools, strict=True))
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        found = _kept[id(tools)] = (tools, wire, dict(zip(names, (tool.name for tool in tools), strict=True)))
+    return found[1], found[2]
 
 
 def sent_names(tools: Sequence[Tool]) -> tuple[str, ...]:
