@@ -86,6 +86,8 @@ class SpendingFacts(Fact):
         failed_upstream: of the calls, those that the upstream failed (status 429 or 5xx, or no whole answer).
         ended_by_upstream: the last call of the run was one of these.
         capped: at least one call was refused because it might have exceeded the cap.
+        broken: how the broker's own part failed under the run (its thread died, it could not forward or note a call);
+            None where it did not. Such an attempt is not the agent's failure.
         deleted: the key is confirmed to be dead; ``how`` says how that is known.
     """
 
@@ -102,6 +104,7 @@ class SpendingFacts(Fact):
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    broken: str | None = None
     deleted: bool
     how: str
 
