@@ -1,0 +1,1 @@
+"""Real agents, their keys and the model server that is scripted for them."""
