@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.utils import kwargs_from_env
+from urllib3.exceptions import HTTPError
 
 from referee.errors import EngineUnavailable, MachineFault
 
@@ -51,6 +53,36 @@ class PathFacts:
         """Whether it is a regular file: no directory, link, pipe, socket, device."""
         irregular = 1 << 31 | 1 << 27 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19
         return not self.mode & irregular
+
+    @property
+    def directory(self) -> bool:
+        """Whether it is a directory; a link to one is none."""
+        return bool(self.mode & 1 << 31)
+
+
+class Taken(io.RawIOBase):
+    """The bytes of an engine's answer, whose failures are the machine's."""
+
+    def __init__(self, response: requests.Response, path: str) -> None:
+        self._raw = response.raw
+        self._path = path
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` as far as something is there.
+
+        Raises:
+            MachineFault: the engine's answer broke off.
+        """
+        try:
+            data = self._raw.read(len(buffer))
+        except (HTTPError, OSError) as exc:
+            raise fault(exc, f"giving out {self._path}") from exc
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def open_archive(client: docker.APIClient, container: str, path: str) -> tuple[PathFacts, requests.Response] | None:

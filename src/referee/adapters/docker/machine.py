@@ -8,14 +8,14 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from docker.errors import NotFound
 from requests import Response
 
 from referee.adapters.docker.command import run_command
 from referee.adapters.docker.disk import DiskWatch
-from referee.adapters.docker.engine import ENGINE_ERRORS, connect, fault, open_archive, put_archive
+from referee.adapters.docker.engine import ENGINE_ERRORS, Taken, connect, fault, open_archive, put_archive
 from referee.adapters.docker.session import DockerSession
 from referee.core.records import QuietFacts
 from referee.errors import MachineFault, RefereeError, ReportRejected
@@ -118,16 +118,20 @@ class DockerMachine:
 
     @contextlib.contextmanager
     def take(self, path: str) -> Iterator[BinaryIO]:
-        """The directory ``path`` as an uncompressed tar stream."""
+        """The directory ``path`` as an uncompressed tar stream, made by the engine."""
+        path = path.rstrip("/")
         try:
-            opened = open_archive(self._client, self._container, path)
+            opened = open_archive(self._client, self._container, path or "/")
         except ENGINE_ERRORS as exc:
             raise fault(exc, f"taking {path}") from exc
         if opened is None:
-            raise MachineFault(f"there is no {path} in the machine")
-        _, response = opened
+            raise MachineFault(f"there is no directory {path} in the machine")
+        facts, response = opened
         with response:
-            yield cast("BinaryIO", response.raw)
+            if not facts.directory or not path:
+                raise MachineFault(f"{path or '/'} of the machine is no directory that can be taken out")
+            with io.BufferedReader(Taken(response, path), 65536) as stream:
+                yield stream
 
     def quiet(self) -> QuietFacts:
         """Kill the machine's init: the kernel then ends every process of its namespace, whatever it does.

@@ -159,7 +159,7 @@ class DockerSandbox:
             OWNER_LABEL: this_process(),
         }
         seconds = int(max(0.0, spec.deadline - time.time()) + GRACE_SECONDS)
-        keeper = self._keeper(client, image, labels, seconds)
+        keeper = self._keeper(client, image, labels, seconds, spec.gateway)
         made.append(keeper)
         lines = client.attach(keeper, stdout=True, stderr=True, stream=True)
         client.start(keeper)
@@ -177,19 +177,23 @@ class DockerSandbox:
             "image_digest": image,
             "blocked_networks": list(self._blocked),
             "host_reachable": self._host_reachable,
+            **({"gateway": "{}:{}".format(*spec.gateway)} if spec.gateway else {}),
             "security_options": list(info.get("SecurityOptions") or ()),
             **in_force(spec.limits, disk_by_engine=by_engine),
         }
         return DockerMachine(client, run=spec.run, container=container, keeper=keeper, disk=disk, facts=facts)
 
-    def _keeper(self, client: Any, image: str, labels: dict[str, str], seconds: int) -> str:
+    def _keeper(
+        self, client: Any, image: str, labels: dict[str, str], seconds: int, gateway: tuple[str, int] | None
+    ) -> str:
+        command = keeper_command(self._blocked, seconds, host_reachable=self._host_reachable, gateway=gateway)
         for again in (True, False):
             if self._network is None:
                 self._network = machines_network(client)
             try:
                 created = client.create_container(
                     image,
-                    keeper_command(self._blocked, seconds, host_reachable=self._host_reachable),
+                    command,
                     hostname="machine",
                     labels={**labels, ROLE_LABEL: "keeper"},
                     host_config=keeper_host_config(client, self._network, labels),

@@ -22,7 +22,7 @@ import termios
 from pathlib import Path
 from typing import Any
 
-from referee.adapters.overlay import kernel, wire
+from referee.adapters.overlay import kernel, tree, wire
 
 _STATUS = struct.Struct("!i")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -203,7 +203,13 @@ class _Server:
     def _answer(self, request: dict[str, Any]) -> None:
         fds: list[int] = []
         try:
-            reply = {"spawn": self._spawn, "kill": _kill, "open": _open, "count": _count}[request["op"]](request, fds)
+            reply = {
+                "spawn": self._spawn,
+                "kill": _kill,
+                "open": _open,
+                "take": self._take,
+                "count": _count,
+            }[request["op"]](request, fds)
         except OSError as exc:
             reply = {"error": str(exc)}
         wire.send(self._sock, reply, fds)
@@ -261,6 +267,47 @@ class _Server:
         finally:
             for fd in mine:
                 os.close(fd)
+
+    def _take(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Write a directory as a tar stream, in a child of this process: no program of the machine has a part in it."""
+        look = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            directory = os.open(request["path"], look)
+        except (FileNotFoundError, NotADirectoryError):
+            return {"missing": True}
+        except OSError as exc:
+            if exc.errno != errno.ELOOP:
+                raise
+            return {"missing": True}
+        out, tar = os.pipe2(os.O_CLOEXEC)
+        status, writer = os.pipe2(os.O_CLOEXEC)
+        fds += [out, status]
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _write_tree(directory, request["name"], tar)
+            self._statuses[pid] = writer
+        except OSError:
+            os.close(writer)
+            raise
+        finally:
+            os.close(directory)
+            os.close(tar)
+        return {}
+
+
+def _write_tree(directory: int, name: str, out: int) -> None:
+    """In the forked child: the tree, and a status of 0 when it is whole. Never returns."""
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        kernel.give_up_privileges()
+        with os.fdopen(out, "wb") as stream:
+            tree.write_tree(directory, name, stream)
+        status = 0
+    finally:
+        os._exit(status)
 
 
 def _become(request: dict[str, Any], stdin: int, stdout: int, limits: dict[str, int]) -> None:

@@ -26,6 +26,7 @@ _CHUNK = 65536
 #: After a command has ended, what still stands in its pipe is taken; a process it left behind may write on for ever.
 _REST_BYTES = 1 << 20
 _UNPACK_SECONDS = 600.0
+_TAKE_SILENCE = 60.0
 _UNPACK = 'mkdir -p -- "$1" && exec tar --extract --no-same-owner --preserve-permissions --directory="$1" --file=-'
 CA_BUNDLE = "/etc/referee/ca-bundle.pem"
 CA_VARIABLES = (
@@ -161,10 +162,16 @@ class OverlayMachine:
 
     @contextlib.contextmanager
     def take(self, path: str) -> Iterator[BinaryIO]:
-        """The directory ``path`` as an uncompressed tar stream."""
-        if path:
-            raise MachineFault(f"{path} cannot be taken out of a machine of the overlay sandbox yet")
-        yield io.BytesIO()
+        """The directory ``path`` as an uncompressed tar stream; no program of the machine has a part in it."""
+        self._sound()
+        name = path.rstrip("/").rpartition("/")[2]
+        if not name:
+            raise MachineFault(f"{path} names no directory that can be taken out of the machine")
+        answer, fds = self._namespace.ask({"op": "take", "path": path.rstrip("/"), "name": name})
+        if answer.get("missing"):
+            raise MachineFault(f"there is no directory {path} in the machine")
+        with io.BufferedReader(_Taken(path, *fds), _CHUNK) as stream:
+            yield stream
 
     def quiet(self) -> QuietFacts:
         """End the machine's namespaces with every process in them, and make new ones over the same files."""
@@ -237,6 +244,42 @@ class OverlayMachine:
         }
         answer, fds = self._namespace.ask(request | size)
         return int(answer["pid"]), fds
+
+
+class _Taken(io.RawIOBase):
+    """A directory's tar stream, which ends as an error unless its writer says that it is whole."""
+
+    def __init__(self, path: str, out: int, status: int) -> None:
+        self._path = path
+        self._out = out
+        self._status = StatusPipe(status)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` as far as something is there.
+
+        Raises:
+            MachineFault: the stream is not whole, or does not go on.
+        """
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        if not poll.poll(_TAKE_SILENCE * 1000):
+            raise MachineFault(f"the machine stopped giving out {self._path}")
+        data = os.read(self._out, len(buffer))
+        if not data and self._status.wait(_TAKE_SILENCE) != 0:
+            raise MachineFault(f"{self._path} could not be read whole in the machine")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Let go; a writer that is not done ends with it."""
+        if not self.closed:
+            os.close(self._out)
+            self._status.close()
+        super().close()
 
 
 class _Collector:
