@@ -1,0 +1,128 @@
+"""Calls to a broker's own interface: JSON over HTTP, with a credential that no message repeats."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: An answer is read up to that many bytes.
+_MOST = 8 * 1024**2
+
+_SHOWN = 200
+
+#: What looks like a key in a broker's own words.
+_KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{6,}")
+
+
+class BrokerFault(Exception):
+    """The broker did not do what it was asked: one sentence, without any credential.
+
+    ``status`` is the HTTP status of its answer; None where it gave none, so that what was asked may have happened.
+    """
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.status = status
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the credential elsewhere."""
+
+    def redirect_request(self, *_args: Any, **_named: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class BrokerApi:
+    """The interface of one broker at ``root`` (no slash at its end), called with ``credential``."""
+
+    who: str
+    root: str
+    credential: str = field(repr=False)
+    ca_bundle: Path | None = None
+    timeout: float = 30.0
+
+    def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
+        """Call ``method`` on ``path`` and return the JSON object of its answer.
+
+        Raises:
+            BrokerFault: no answer came, it is an error, or it is no JSON object.
+        """
+        status, data = self._send(method, path, self.credential, body)
+        if not 200 <= status < 300:  # noqa: PLR2004 — HTTP's success
+            raise BrokerFault(f"{self.who} answered {method} {_bare(path)} with status {status}{_why(data)}", status)
+        try:
+            document = json.loads(data)
+        except ValueError as exc:
+            raise BrokerFault(f"{self.who} answered {method} {_bare(path)} with something that is no JSON") from exc
+        if not isinstance(document, dict):
+            raise BrokerFault(f"{self.who} answered {method} {_bare(path)} with JSON that is no object")
+        return document
+
+    def status_for(self, path: str, secret: str) -> int:
+        """The HTTP status that another key than the broker's gets for reading ``path``.
+
+        Raises:
+            BrokerFault: no answer came.
+        """
+        return self._send("GET", path, secret, None)[0]
+
+    def _send(self, method: str, path: str, key: str, body: Mapping[str, object] | None) -> tuple[int, bytes]:
+        request = urllib.request.Request(  # noqa: S310 — the scheme was checked where the address was set
+            self.root + path,
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={
+                "Authorization": f"Bearer {key}",
+                "Accept": "application/json",
+                **({"Content-Type": "application/json"} if body is not None else {}),
+            },
+        )
+        context = ssl.create_default_context(cafile=str(self.ca_bundle) if self.ca_bundle else None)
+        opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
+        try:
+            with opener.open(request, timeout=self.timeout) as answer:
+                return int(answer.status), answer.read(_MOST)
+        except urllib.error.HTTPError as exc:
+            with exc:
+                return exc.code, _rest(exc)
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            reason = getattr(exc, "reason", None) or exc
+            raise BrokerFault(
+                f"{self.who} did not answer {method} {_bare(path)}: {type(exc).__name__}: {reason}"
+            ) from exc
+
+
+def _rest(answer: urllib.error.HTTPError) -> bytes:
+    try:
+        return answer.read(_MOST)
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
+def _bare(path: str) -> str:
+    """A path without its query and without ids, for messages."""
+    return "/".join(part if len(part) < 32 else "…" for part in path.partition("?")[0].split("/"))  # noqa: PLR2004
+
+
+def _why(data: bytes) -> str:
+    """What an error answer says, where it says it in one of the usual places."""
+    try:
+        found: Any = json.loads(data)
+        for name in ("error", "detail", "message", "error", "message"):
+            if isinstance(found, dict) and name in found:
+                found = found[name]
+    except ValueError:
+        return ""
+    if not isinstance(found, str) or not found.strip():
+        return ""
+    return ": " + _KEY.sub("sk-…", " ".join(found.split()))[:_SHOWN]
