@@ -1,0 +1,157 @@
+"""Credentials in a stream: taken out while it is written, however it is cut, wrapped and coloured."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from referee.core.redaction import Redactor
+from referee.core.sieve import HELD_MOST, Sieve, shown_free
+
+TOKEN = "rk-run-" + "7fQz2LmX9sKd4VbN8wTj3HcR6yGp1ZaE5uUo"
+UPSTREAM = "sk-proj-Xy12Zw34Vu56Ts78Rq90Po11Nm22Lk33Ji44"
+REDACTOR = Redactor({"RUN_KEY": TOKEN, "UPSTREAM_KEY": UPSTREAM})
+
+
+def through(*pieces: bytes) -> tuple[bytes, Sieve]:
+    sieve = Sieve(REDACTOR)
+    out = b"".join(sieve.feed(piece) for piece in pieces)
+    return out + sieve.end(), sieve
+
+
+def coloured(text: str) -> str:
+    return "".join(f"\x1b[{31 + at % 7}m{character}\x1b[0m" for at, character in enumerate(text))
+
+
+def boxed(text: str, width: int = 11) -> str:
+    rows = [text[at : at + width] for at in range(0, len(text), width)]
+    return "\r\n".join(f"│ {row:<{width}} │" for row in rows)
+
+
+SPELT = {
+    "plain": TOKEN,
+    "after a name": f"OPENAI_API_KEY={TOKEN}",
+    "JSON": json.dumps({"key": TOKEN}),
+    "escaped": "".join(f"\\u{ord(one):04x}" for one in TOKEN),
+    "percent": "".join(f"%{ord(one):02X}" for one in TOKEN),
+    "base64": base64.b64encode(f"x{TOKEN}y".encode()).decode(),
+    "hex": TOKEN.encode().hex(),
+    "reversed": TOKEN[::-1],
+    "upper case": TOKEN.upper(),
+    "one a line": "\r\n".join(TOKEN),
+    "wrapped": "\r\n".join(TOKEN[at : at + 9] for at in range(0, len(TOKEN), 9)),
+    "boxed": boxed(TOKEN),
+    "coloured": coloured(TOKEN),
+    "moved about": "".join(f"\x1b[{3 + at};{7 + at}H{one}" for at, one in enumerate(TOKEN)),
+    "character sets": "".join(f"\x1b(B{one}" for one in TOKEN),
+    "escape before each": "".join(f"\x1b{one}" for one in TOKEN),
+    "in a window's title": f"\x1b]0;{TOKEN}\x07",
+    "strings strewn in": "".join(f"{one}\x1b]2;abc\x07" for one in TOKEN),
+    "quoted apart": '"'.join(TOKEN),
+    "URL": "https://host/?key=" + quote(TOKEN),
+    "cut to a part": TOKEN[9:30],
+    "the other one": UPSTREAM,
+}
+
+
+@pytest.mark.parametrize("cut", [1, 3, 16, 4096])
+@pytest.mark.parametrize("spelling", SPELT)
+def test_no_spelling_gets_through_however_it_is_read(spelling: str, cut: int) -> None:
+    text = f"line one\r\n{SPELT[spelling]}\r\nline three\r\n".encode()
+    out, sieve = through(*(text[at : at + cut] for at in range(0, len(text), cut)))
+    assert shown_free([out], REDACTOR)
+    assert not shown_free([text], REDACTOR), "the proof must be able to fail"
+    assert b"[redacted:" in out
+    if not sieve.unclear:
+        assert out.startswith(b"line one\r\n")
+        assert out.endswith(b"line three\r\n")
+    assert not sieve.unclear
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.binary(max_size=60), max_size=12))
+def test_what_holds_nothing_comes_out_as_it_is(pieces: list[bytes]) -> None:
+    out, sieve = through(*pieces)
+    assert out == b"".join(pieces)
+    assert not sieve.unclear
+
+
+def test_text_with_sequences_comes_out_as_it_is() -> None:
+    chance = random.Random(4)
+    words = [
+        "npm",
+        "\x1b[31m",
+        "100%",
+        "\\x",
+        "&#",
+        "é",
+        "│",
+        "\r\n",
+        "a" * 30,
+        "0f3c9a",
+        "sk-",
+        "\x1b]0;t\x07",
+        "\x1b",
+    ]
+    text = " ".join(chance.choice(words) for _ in range(20_000)).encode()
+    cuts = sorted(chance.sample(range(len(text)), 2_000))
+    out, _ = through(*(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)))
+    assert out == text
+
+
+def test_a_beginning_is_held_back_until_it_is_known() -> None:
+    sieve = Sieve(REDACTOR)
+    assert sieve.feed(b"key: " + TOKEN[:20].encode()) == b"key: "
+    assert sieve.feed(TOKEN[20:].encode()) == b""
+    assert sieve.feed(b"\r\nafter") == b"[redacted:RUN_KEY]\r\nafter"
+
+
+def test_a_beginning_that_comes_to_nothing_is_written() -> None:
+    sieve = Sieve(REDACTOR)
+    assert sieve.feed(TOKEN[:9].encode()) == b""
+    assert sieve.feed(b" is no key\n") == TOKEN[:9].encode() + b" is no key\n"
+    sieve.feed(TOKEN[:9].encode())
+    assert sieve.end() == TOKEN[:9].encode()
+
+
+def test_a_value_strewn_over_more_than_is_held_is_masked() -> None:
+    noise = b"\x1b[1;1H" * (HELD_MOST // 6 + 9)
+    parts = [TOKEN[at : at + 8].encode() for at in range(0, len(TOKEN), 8)]
+    out, sieve = through(*(piece for part in parts for piece in (part, noise)))
+    assert shown_free([out], REDACTOR)
+    assert not sieve.unclear
+    assert out.count(b"\x1b[1;1H") == len(parts) * (HELD_MOST // 6 + 9), "only the characters of the value are gone"
+
+
+def test_a_loop_that_prints_the_key_leaves_its_other_words() -> None:
+    text = "".join(f"line {number} KEY={TOKEN}\r\n" for number in range(5_000)).encode()
+    out, sieve = through(*(text[at : at + 65_536] for at in range(0, len(text), 65_536)))
+    assert not sieve.unclear
+    assert out == text.replace(TOKEN.encode(), b"[redacted:RUN_KEY]")
+
+
+def test_the_proof_finds_what_lies_far_apart_over_chunks() -> None:
+    chunks = [one.encode() + b"\n" * 200_000 for one in TOKEN]
+    assert not shown_free(chunks, REDACTOR)
+    assert shown_free([b"\n" * 200_000, TOKEN[:10].encode()], REDACTOR)
+
+
+def test_nothing_is_looked_for_without_values() -> None:
+    nothing = Redactor({})
+    sieve = Sieve(nothing)
+    assert sieve.feed(TOKEN.encode()) == TOKEN.encode()
+    assert shown_free([TOKEN.encode()], nothing)
+
+
+def test_a_short_value_is_found_as_it_is_written() -> None:
+    short = Redactor({"SHORT": "k9-Xy.7z_Q"})
+    sieve = Sieve(short)
+    out = b"".join(sieve.feed(bytes((byte,))) for byte in b"key k9-Xy.7z_Q end\n") + sieve.end()
+    assert out == b"key [redacted:SHORT] end\n"
+    assert not shown_free([b"k9-Xy.", b"7z_Q"], short)
