@@ -7,6 +7,7 @@ To add one: write a session fixture ``<name>_candidate`` that returns a ``Candid
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import time
@@ -33,13 +34,17 @@ class Candidate:
     """One sandbox with what only its own author knows.
 
     ``recipe`` is Python source that binds ``sandbox`` to an equal sandbox in another process. ``traces`` names
-    everything that still exists of a run on the host: processes, mounts, cgroups, containers, directories.
-    ``lacks`` names facts of this host that no machine of this sandbox can have ("apt-get", "npm", "pids").
+    everything that still exists of a run on the host: processes, mounts, cgroups, containers, directories. ``shown``
+    is all that is told of a run's machines to whoever may ask: the engine's word on every object of theirs, or the
+    files beside a machine's own.
+    ``lacks`` names what no machine of this sandbox can have on this host ("apt-get", "npm", "pids"), and
+    "host network" where machines share it.
     """
 
     sandbox: Sandbox
     recipe: str
     traces: Callable[[str], list[str]]
+    shown: Callable[[str], str]
     lacks: frozenset[str] = frozenset()
 
 
@@ -64,12 +69,19 @@ def overlay_candidate(tmp_path_factory: pytest.TempPathFactory) -> Candidate:
                     found.append(f"process {process.name} or its mount")
         return found
 
-    lacks = {name for name in ("apt-get", "npm") if shutil.which(name) is None}
+    def shown(run: str) -> str:
+        beside = "".join(path.read_text() for path in state.glob("*.json") if run in path.name)
+        for path in Path("/proc").glob("[0-9]*/mountinfo"):
+            with contextlib.suppress(OSError):
+                beside += path.read_text(errors="replace")
+        return beside
+
+    lacks = {name for name in ("apt-get", "npm") if shutil.which(name) is None} | {"host network"}
     lacks |= {"apt-get"} if os.geteuid() else set()
     if os.geteuid() == 0 and make_cgroup("conformance", LIMITS) is None:
         lacks.add("pids")
     remove_cgroup("conformance")
-    return Candidate(sandbox, recipe, traces, frozenset(lacks))
+    return Candidate(sandbox, recipe, traces, shown, frozenset(lacks))
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +102,20 @@ def docker_candidate() -> Iterator[Candidate]:
         found = [f"container {container.id}" for container in client.containers.list(all=True, filters=label)]
         return found + [f"volume {volume.id}" for volume in client.volumes.list(filters=label)]
 
-    yield Candidate(DockerSandbox(workspace="conformance"), recipe, traces)
+    started = int(time.time())
+
+    def shown(run: str) -> str:
+        label: dict[str, str | list[str] | bool] = {"label": f"referee.run={run}"}
+        api = client.api
+        said: list[object] = list(client.api.events(since=started, until=int(time.time()) + 1, decode=True))
+        for name in [str(container.id) for container in client.containers.list(all=True, filters=label)]:
+            seen = api.inspect_container(name)
+            said += [seen, api.diff(name), api.top(name)]
+            said += [api.exec_inspect(one) for one in seen["ExecIDs"] or ()]
+        said += [volume.attrs for volume in client.volumes.list(filters=label)]
+        return json.dumps(said)
+
+    yield Candidate(DockerSandbox(workspace="conformance"), recipe, traces, shown)
     client.close()
 
 

@@ -92,7 +92,8 @@ def open_archive(client: docker.APIClient, container: str, path: str) -> tuple[P
     """
     raw: Any = client  # get_archive() cannot be closed unread, so the call is made below it
     url = raw._url("/containers/{0}/archive", container)  # noqa: SLF001
-    response: requests.Response = raw.get(url, params={"path": path}, stream=True, timeout=raw.timeout)
+    plain = {"Accept-Encoding": "identity"}
+    response: requests.Response = raw.get(url, params={"path": path}, headers=plain, stream=True, timeout=raw.timeout)
     try:
         raw._raise_for_status(response)  # noqa: SLF001
     except NotFound:
