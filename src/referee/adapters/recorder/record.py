@@ -12,6 +12,7 @@ from typing import Literal
 
 from referee.adapters.recorder.writer import FLUSH_NS, RAW_NAME, TIMING_NAME, TwinWriter, WriteFailed
 from referee.core.records import RecordingFacts
+from referee.core.sieve import Sieve
 from referee.core.timing import MAX_COLUMNS, MAX_ROWS, Header, clean_term
 from referee.errors import CouldNotVerify, UsageError
 from referee.protocols import Session
@@ -106,6 +107,7 @@ def record(
     watch: Callable[[], str | None] | None = None,
     on_output: Callable[[bytes], None] | None = None,
     control: Control | None = None,
+    sieve: Sieve | None = None,
     term: str = "xterm-256color",
 ) -> Recorded:
     """Record ``session`` into ``directory/session.raw`` and ``directory/session.timing`` until it ends.
@@ -124,6 +126,8 @@ def record(
             read, so it must answer within tens of milliseconds.
         on_output: given each chunk as it was read, after it was accepted. What it raises ends the recording.
         control: where resizes and markers are asked for.
+        sieve: takes credentials out before a byte is written or handed on; None for a session without any. What may be
+            the beginning of one is written, and timed, when it is known that it is none.
         term: the session's TERM.
 
     Returns:
@@ -137,7 +141,7 @@ def record(
         raise UsageError(
             f"A terminal of {columns}x{rows} is not recorded.", todo=f"Use at most {MAX_COLUMNS}x{MAX_ROWS}."
         )
-    run = _Run(session, directory, caps, deadline, watch, on_output, control)
+    run = _Run(session, directory, caps, deadline, watch, on_output, control, sieve)
     header = Header(columns, rows, time.time_ns() // 1_000, clean_term(term))
     return run.go(header)
 
@@ -161,6 +165,7 @@ class _Run:
         watch: Callable[[], str | None] | None,
         on_output: Callable[[bytes], None] | None,
         control: Control | None,
+        sieve: Sieve | None,
     ) -> None:
         self._session = session
         self._directory = directory
@@ -169,6 +174,7 @@ class _Run:
         self._watch = watch
         self._on_output = on_output
         self._control = control
+        self._sieve = sieve
         self._started_ns = time.monotonic_ns()
         self._watch_ns = self._started_ns + _WATCH_NS
         self._reached: list[str] = []
@@ -189,6 +195,7 @@ class _Run:
             end, detail = "write_error", str(exc)
         except BaseException:
             with contextlib.suppress(WriteFailed):
+                self._let_go(writer)
                 writer.close(None)
             raise
         return self._result(end, detail, writer.raw_bytes, writer.events)
@@ -210,13 +217,21 @@ class _Run:
     def _until_stopped(self, writer: TwinWriter) -> tuple[End, str]:
         try:
             self._read_all(writer)
+            self._let_go(writer)
             return "ended", self._await_exit(writer)
         except _Stop as stop:
+            self._let_go(writer)
             return stop.end, stop.detail
+
+    def _let_go(self, writer: TwinWriter) -> None:
+        """Write what was held back as the possible beginning of a credential: nothing more of it will come."""
+        if self._sieve is not None and (rest := self._sieve.end()):
+            writer.output(time.monotonic_ns(), rest[: self._caps.max_bytes - writer.accepted])
 
     def _read_all(self, writer: TwinWriter) -> None:
         """Read until the end of the stream. This loop decides the recorder's throughput."""
         read, on_output, clock = self._session.read, self._on_output, time.monotonic_ns
+        sieve = self._sieve
         max_bytes, max_events = self._caps.max_bytes, self._caps.max_events
         now = clock()
         due = self._due(now)
@@ -227,6 +242,8 @@ class _Run:
             except (OSError, CouldNotVerify) as exc:
                 raise _Stop("stream_lost", f"The session's stream broke: {exc}.") from exc
             now = clock()
+            if data and sieve is not None:
+                data = sieve.feed(data) or None
             if data:
                 if writer.accepted + len(data) > max_bytes:
                     self._fill(writer, now, data)
@@ -265,6 +282,7 @@ class _Run:
 
     def _note_exit(self, writer: TwinWriter, status: int) -> str:
         self._exit_status = status
+        self._let_go(writer)
         writer.exit(time.monotonic_ns(), status)
         return f"The command ended with exit status {status}."
 
