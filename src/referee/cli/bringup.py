@@ -58,7 +58,9 @@ def _group() -> None:
 @app.command()
 def run(
     subject: Annotated[str, typer.Argument(help="A subject's name or file, pypi:NAME, npm:NAME, a git URL or a path.")],
-    agent: Annotated[str, typer.Option(help="baseline, command, or a file of the workspace's agents/.")] = "baseline",
+    agent: Annotated[
+        str, typer.Option(help="baseline, command, null, liar, stub, or a file of the workspace's agents/.")
+    ] = "baseline",
     command: Annotated[str | None, typer.Option(help="The command line of --agent command.")] = None,
     runs: Annotated[int, typer.Option(min=1, max=99, help="How many valid attempts.")] = 1,
     until_verdict: Annotated[

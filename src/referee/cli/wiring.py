@@ -12,6 +12,7 @@ from typing import Literal
 
 from referee.adapters.agents.baseline_agent import BaselineAgent
 from referee.adapters.agents.command_agent import CommandAgent, shell_command
+from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, RegressionAgent
 from referee.adapters.catalog.agents import load_agent_file
 from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
@@ -130,11 +131,13 @@ def workspace_id(workspace: Workspace) -> str:
 
 
 def make_agent(name: str, command: str | None, workspace: Workspace) -> Agent:
-    """The agent of that name: ``baseline``, ``command`` with a command line, or one of the workspace's files."""
+    """The agent of that name: a built-in one, ``command`` with a command line, or one of the workspace's files."""
     if command is not None and name != "command":
         raise UsageError(f"--command goes with --agent command, not with --agent {name}")
     if name == "baseline":
         return BaselineAgent(workspace.cache)
+    if name in REGRESSION_AGENTS:
+        return RegressionAgent(name, workspace.cache)
     if name == "command":
         if not command:
             raise UsageError("the agent `command` needs a command line", todo="give one with --command 'LINE'")
