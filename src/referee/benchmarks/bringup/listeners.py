@@ -1,0 +1,116 @@
+"""Which ports a machine listens on, and which process stands behind each (methodology §5, edition 2).
+
+Read from the kernel's own tables. The reader has no right to look into every process, so for each owner of a
+listening socket it becomes that owner.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Self
+
+from referee.benchmarks.bringup.trusted import look
+from referee.core.listening import merged, read_listening
+from referee.core.records import ListenerFacts
+from referee.errors import MachineFault
+from referee.protocols import Machine
+
+#: More listening ports than these are not told.
+MOST = 200
+_SECONDS = 15.0
+#: How often a running command is looked at, seconds: often at first, for a stand-in may live briefly.
+_EVERY, _LATER, _LATER_AFTER = 0.25, 2.0, 30.0
+
+_FIND = """
+for p in /proc/[0-9]*; do
+  for socket in $($B stat -L -c '%i:%F' $p/fd/* 2>/dev/null | $B sed -n 's/:socket$//p' | $B sort -u); do
+    case " $* " in *" $socket "*) echo "socket $socket ${p#/proc/}";; esac
+  done
+done
+"""
+_TELL = """
+hex() { $B od -An -v -tx1 | $B tr -d ' \\n'; }
+for pid in $*; do
+  echo "exe $pid $($B readlink /proc/$pid/exe 2>/dev/null | hex)"
+  echo "cwd $pid $($B readlink /proc/$pid/cwd 2>/dev/null | hex)"
+  echo "argv $pid $($B head -c 4000 /proc/$pid/cmdline 2>/dev/null | hex)"
+done
+"""
+# The pid file of start-stop-daemon is a place that nobody can write: it must never find the tool running already.
+_SCRIPT = """
+as_owner() {
+  owner=$1; shift
+  if [ "$owner" = 0:0 ]; then $B sh -c "$@"
+  elif [ -n "$B" ]; then $B start-stop-daemon -S -q -p /proc/none -c $owner -x $B -- sh -c "$@"
+  else start-stop-daemon -S -q -p /proc/none -c $owner -x /bin/sh -- -c "$@"
+  fi
+}
+FIND="B=$B$1" TELL="B=$B$2"
+for version in 4 6; do
+  table=/proc/net/tcp; [ $version = 4 ] || table=/proc/net/tcp6
+  $B cat $table 2>/dev/null | $B awk -v v=$version '$4 == "0A" {print "row", v, $2, $8, $10}'
+done
+rows=$($B cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | $B awk '$4 == "0A"')
+[ -n "$rows" ] || exit 0
+sockets=$(echo "$rows" | $B awk '{print $10}' | $B sort -u)
+uids=" $(echo "$rows" | $B awk '{print $8}' | $B sort -u | $B tr '\\n' ' ')"
+for owner in $($B stat -c '%u:%g' /proc/[0-9]* 2>/dev/null | $B sort -u); do
+  case "$uids" in *" ${owner%:*} "*) ;; *) continue;; esac
+  found=$(as_owner $owner "$FIND" sh $sockets)
+  [ -n "$found" ] || continue
+  echo "$found"
+  as_owner $owner "$TELL" sh $(echo "$found" | $B awk '{print $3}' | $B sort -u)
+done
+"""
+
+
+def listening(machine: Machine) -> tuple[ListenerFacts, ...]:
+    """The machine's listening TCP ports, IPv4 and IPv6, with the process behind each.
+
+    Sockets that no process of the machine holds are left out: an overlay machine shares its host's network.
+
+    Raises:
+        MachineFault: the machine could not be asked.
+    """
+    done = look(machine, _SCRIPT, _FIND, _TELL, timeout=_SECONDS)
+    return read_listening(done.output.decode("ascii", "replace"))[:MOST]
+
+
+class Watch:
+    """Looks again and again at the ports of a machine while a command runs in it.
+
+    ``found`` is None when not one look succeeded.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._stop = threading.Event()
+        self._looks: list[tuple[ListenerFacts, ...]] = []
+        self._thread = threading.Thread(target=self._watch, name="referee-listeners", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(_SECONDS * 2)
+
+    @property
+    def found(self) -> tuple[ListenerFacts, ...] | None:
+        """Everything that was seen to listen, each once."""
+        return merged(self._looks)[:MOST] if self._looks else None
+
+    def _watch(self) -> None:
+        began = time.monotonic()
+        while True:
+            try:
+                self._looks.append(listening(self._machine))
+            except MachineFault:
+                pass  # the command may have taken all processes of the machine; the next look may succeed
+            except Exception:  # noqa: BLE001 — a look beside the re-run must never end the re-run
+                return
+            late = time.monotonic() - began > _LATER_AFTER
+            if self._stop.wait(_LATER if late else _EVERY):
+                return

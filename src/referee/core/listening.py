@@ -1,0 +1,89 @@
+"""The kernel's tables of listening sockets, as a machine tells them in lines of plain ASCII."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+from referee.core.records import ListenerFacts
+
+_IPV4_DIGITS = 8
+_IPV6_DIGITS = 32
+_MOST_ARGV = 4_000
+
+
+def read_listening(text: str) -> tuple[ListenerFacts, ...]:
+    """The listeners that some process holds, in order of port and address.
+
+    Args:
+        text: lines ``row VERSION ADDRESS:PORT UID INODE`` (hexadecimal as in ``/proc/net/tcp``), ``socket INODE PID``,
+            and ``exe|cwd|argv PID HEX``. Other lines are passed over.
+    """
+    rows: list[tuple[str, int, str]] = []
+    holders: dict[str, list[int]] = {}
+    told: dict[tuple[str, str], bytes] = {}
+    for line in text.splitlines():
+        match line.split():
+            case ["row", version, local, _, inode]:
+                place = _place(local, version)
+                if place is not None:
+                    rows.append((*place, inode))
+            case ["socket", inode, pid] if pid.isdigit():
+                holders.setdefault(inode, []).append(int(pid))
+            case [("exe" | "cwd" | "argv") as name, pid, value]:
+                told[name, pid] = _bytes(value)
+    found: dict[tuple[int, str, int], ListenerFacts] = {}
+    for address, port, inode in rows:
+        for holder in sorted(set(holders.get(inode, ()))):
+            found[port, address, holder] = ListenerFacts(
+                port=port,
+                address=address,
+                pid=holder,
+                executable=_link(told.get(("exe", str(holder)))),
+                argv=_argv(told.get(("argv", str(holder)), b"")),
+                cwd=_link(told.get(("cwd", str(holder)))),
+            )
+    return tuple(found[key] for key in sorted(found))
+
+
+def merged(looks: Iterable[tuple[ListenerFacts, ...]]) -> tuple[ListenerFacts, ...]:
+    """What was seen in several looks, each once, in order of port, address and process."""
+    every: dict[tuple[int, str, int | None, tuple[str, ...]], ListenerFacts] = {}
+    for look in looks:
+        for one in look:
+            every.setdefault((one.port, one.address, one.pid, one.argv), one)
+    return tuple(sorted(every.values(), key=lambda one: (one.port, one.address, one.pid or 0, one.argv)))
+
+
+def _place(local: str, version: str) -> tuple[str, int] | None:
+    address, _, port = local.partition(":")
+    try:
+        number = int(port, 16)
+        if version == "4" and len(address) == _IPV4_DIGITS:
+            return str(ipaddress.IPv4Address(bytes.fromhex(address)[::-1])), number
+        if version == "6" and len(address) == _IPV6_DIGITS:
+            raw = bytes.fromhex(address)
+            return str(ipaddress.IPv6Address(b"".join(raw[at : at + 4][::-1] for at in range(0, 16, 4)))), number
+    except ValueError:
+        pass
+    return None
+
+
+def _bytes(value: str) -> bytes:
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        return b""
+
+
+def _link(value: bytes | None) -> str | None:
+    text = _text(value or b"").rstrip("\n")
+    return text or None
+
+
+def _argv(value: bytes) -> tuple[str, ...]:
+    return tuple(_text(value[:_MOST_ARGV]).removesuffix("\0").split("\0")) if value else ()
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
