@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ from referee.errors import KeyUnavailable
 from referee.protocols import Access, Issued, ModelNeed
 
 #: A deletion is tried so often, with these waits between, seconds.
-_WAITS = (0.0, 0.5, 2.0)
+WAITS = (0.0, 0.5, 2.0)
 
 RUN_KEY = "run-key"
 
@@ -105,8 +105,21 @@ class KeyService(Protocol):
 class BrokeredKeys:
     """One key a run from a service (``protocols.Keys``)."""
 
-    def __init__(self, service: KeyService, directory: Path, *, settle: Settle | None = None) -> None:
-        """``directory``: the workspace's ``keys/``.
+    def __init__(
+        self,
+        service: KeyService,
+        directory: Path,
+        *,
+        settle: Settle | None = None,
+        waits: Sequence[float] = WAITS,
+    ) -> None:
+        """Open a broker on the workspace's ``keys/``.
+
+        Args:
+            service: who makes the keys.
+            directory: the workspace's ``keys/``.
+            settle: how long what was spent may take to be counted; None is the service's own answer.
+            waits: before each try of a deletion, seconds.
 
         Raises:
             OSError: the workspace's secret can neither be read nor made.
@@ -117,6 +130,7 @@ class BrokeredKeys:
         # Drawn from the secret, not from the path: two laboratories with one account do not sweep each other's keys.
         self._prefix = f"referee-{derive(self._secret, 'workspace')[:12]}-"
         self._settle = settle or service.settle
+        self._waits = waits
         self._made: dict[str, Made] = {}
 
     @property
@@ -309,7 +323,7 @@ class BrokeredKeys:
 
     def _delete(self, key: str) -> None:
         fault: BrokerFault | None = None
-        for wait in _WAITS:
+        for wait in self._waits:
             time.sleep(wait)
             try:
                 self._service.delete(key)

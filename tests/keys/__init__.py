@@ -1,0 +1,1 @@
+"""The one key of each run: brokers, the metering gateway, the ledger."""
