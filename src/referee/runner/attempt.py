@@ -1,8 +1,9 @@
 """One bring-up attempt, end to end. Open this first.
 
-machine up → subject placed → the agent's session recorded from the host → the agent's end, or the deadline → its
-whole process tree dead, confirmed → report read → its command run again → machine destroyed → evidence sealed →
-record appended. Judging comes after, from the record alone (``runner.rejudge``).
+key made → machine up → subject placed → the agent's session recorded from the host → the agent's end, or the deadline →
+its whole process tree dead, confirmed → key deleted → report read → its command run again → machine destroyed →
+evidence shown free of the key → sealed → record appended. Judging comes after, from the record alone
+(``runner.rejudge``).
 
 A fault of our own side makes the attempt invalid, never a zero: ``core.failure`` says which cause means what.
 """
@@ -12,31 +13,32 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from referee.adapters.recorder import (
-    CAST_NAME,
-    TRANSCRIPT_NAME,
-    Caps,
-    End,
-    Recorded,
-    RecordingFiles,
-    derive,
-    record,
-)
+from referee.adapters.recorder import Caps, Recorded, record
 from referee.benchmarks.bringup.canary import ask_network
 from referee.benchmarks.bringup.rerun import rerun
 from referee.core.failure import FAILURES, Cause
-from referee.core.records import AttemptEnded, AttemptPlanned, NetworkFacts, QuietFacts, RecordingFacts, RerunFacts
-from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
-from referee.errors import EngineUnavailable, EnvironmentUnavailable, Finding, MachineFault, ReportRejected
-from referee.protocols import PROJECT, REPORT, WORK, Evidence, Machine, MachineSpec, Records, Sandbox
-from referee.runner.journal import Journal
-from referee.runner.place import work_tar
+from referee.core.records import AttemptPlanned
+from referee.core.report import MAX_REPORT_BYTES, parse_report
+from referee.errors import (
+    EngineUnavailable,
+    EnvironmentUnavailable,
+    KeyUnavailable,
+    MachineFault,
+    RefereeError,
+    ReportRejected,
+)
+from referee.protocols import PROJECT, REPORT, WORK, Evidence, Keys, Machine, MachineSpec, Records, Sandbox
+from referee.runner.causes import name_cause, name_cause_of_model, name_cause_of_rerun, name_cause_of_silence
+from referee.runner.conclude import conclude
+from referee.runner.journal import Journal, now
+from referee.runner.key_of_run import KeyOfRun
+from referee.runner.place import told, work_tar
 from referee.runner.plan import Plan, new_run_id
-from referee.runner.seal import facts_bytes, lock_bytes, seal
+from referee.runner.seal import lock_bytes
+from referee.runner.seen import Seen
 
 #: The re-run of the reported command gets at most this many seconds.
 RERUN_SECONDS = 600.0
@@ -44,24 +46,18 @@ RERUN_SECONDS = 600.0
 #: How long the reaper leaves a machine alone after its deadline: corroboration and sealing happen then.
 GRACE_SECONDS = 1800.0
 
-_CAUSE_OF_END: dict[End, Cause] = {
-    "deadline": Cause.DEADLINE,
-    "size_cap": Cause.RECORDING_SIZE_CAP,
-    "event_cap": Cause.RECORDING_EVENT_CAP,
-    "write_error": Cause.RECORDER_WRITE_ERROR,
-    "stream_lost": Cause.RECORDING_INCOMPLETE,
+#: Errors that end an attempt by our fault and are told by its record alone.
+_CAUSE_OF_ERROR: dict[type[RefereeError], Cause] = {
+    EngineUnavailable: Cause.ENGINE_UNAVAILABLE,
+    EnvironmentUnavailable: Cause.ENVIRONMENT_UNAVAILABLE,
+    KeyUnavailable: Cause.KEY_UNAVAILABLE,
+    MachineFault: Cause.MACHINE_FAULT,
 }
-
-#: Exit statuses above this mean: ended by a signal; the engine learns of a machine's death a little later.
-_KILLED_FROM = 128
-_SETTLE_SECONDS = 1.0
-
-_CAUSE_OF_TROUBLE = {"memory": Cause.MEMORY_OF_MACHINE, "disk": Cause.DISK_OF_MACHINE}
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What every attempt of a workspace uses."""
+    """What every attempt of a workspace uses. ``keys`` None: no agent here speaks to a model."""
 
     sandbox: Sandbox
     records: Records
@@ -72,27 +68,7 @@ class Bench:
     caps: Caps
     columns: int
     rows: int
-
-
-@dataclass
-class _Seen:
-    """What the attempt has shown so far: survives whatever ends it."""
-
-    cause: Cause | None = None
-    detail: str = ""
-    recorded: Recorded | None = None
-    quiet: QuietFacts | None = None
-    report: Report | None = None
-    report_rejected: str | None = None
-    rerun: RerunFacts | None = None
-    network: NetworkFacts | None = None
-    machine: dict[str, object] | None = None
-
-    def end(self, cause: Cause, detail: str = "") -> None:
-        """Note the first cause; later ones are its consequences."""
-        if self.cause is None:
-            self.cause = cause
-            self.detail = detail or FAILURES[cause].sentence
+    keys: Keys | None = None
 
 
 def run_attempt(
@@ -124,20 +100,18 @@ def run_attempt(
     planned = AttemptPlanned(run=run, at=now(), lock=plan.lock(index))
     (directory / "lock.json").write_bytes(lock_bytes(planned))
     bench.records.append(planned)
-    seen = _Seen()
+    key = None if plan.agent.need is None else KeyOfRun(run, plan.agent, bench.keys)
+    attempt = _Attempt(plan, run, directory, bench, journal, key, on_output)
+    seen = attempt.seen
     try:
-        _observe(plan, run, directory, bench, seen, journal, on_output)
-    except EngineUnavailable as exc:
-        seen.end(Cause.ENGINE_UNAVAILABLE, exc.message)
-    except EnvironmentUnavailable as exc:
-        seen.end(Cause.ENVIRONMENT_UNAVAILABLE, exc.message)
+        _with_its_key(attempt)
+    except tuple(_CAUSE_OF_ERROR) as exc:
+        seen.end(_CAUSE_OF_ERROR[type(exc)], exc.message)
     except OSError as exc:
         if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
             seen.end(Cause.INTERNAL, f"{type(exc).__name__}: {exc}")
             raise
         seen.end(Cause.HOST_DISK, f"{FAILURES[Cause.HOST_DISK].sentence}: {exc}")
-    except MachineFault as exc:
-        seen.end(Cause.MACHINE_FAULT, exc.message)
     except KeyboardInterrupt:
         seen.end(Cause.INTERRUPTED)
         raise
@@ -145,137 +119,139 @@ def run_attempt(
         seen.end(Cause.INTERNAL, f"{type(exc).__name__}: {exc}")
         raise
     finally:
-        _conclude(run, directory, bench, seen, journal)
+        screen = key.screen if key is not None else None
+        conclude(run, directory, seen, journal, records=bench.records, evidence=bench.evidence, screen=screen)
     return run
 
 
-def _observe(
-    plan: Plan,
-    run: str,
-    directory: Path,
-    bench: Bench,
-    seen: _Seen,
-    journal: Journal,
-    on_output: Callable[[bytes], None] | None,
-) -> None:
-    spec = MachineSpec(
-        run=run,
+@dataclass
+class _Attempt:
+    """One attempt under way; ``key`` None: its agent speaks to no model."""
+
+    plan: Plan
+    run: str
+    directory: Path
+    bench: Bench
+    journal: Journal
+    key: KeyOfRun | None
+    on_output: Callable[[bytes], None] | None
+    seen: Seen = field(default_factory=Seen)
+
+
+def _with_its_key(attempt: _Attempt) -> None:
+    """Make the key, work, delete the key on every way out; then see whether a lack of ours explains a failure."""
+    plan, seen, key, phase = attempt.plan, attempt.seen, attempt.key, attempt.journal.phase
+    try:
+        if key is not None:
+            with phase("key"):
+                key.issue(attempt.bench.sandbox, cap_usd=plan.rules.cap_usd, seconds=plan.budget.seconds)
+        spec = _machine_spec(attempt)
+        _on_a_machine(attempt, spec)
+    finally:
+        _revoke(attempt)
+    name_cause_of_model(seen)
+    if seen.would_count_as_no_pass:
+        with phase("network"):
+            _ask_fresh_machine(attempt, spec)
+
+
+def _machine_spec(attempt: _Attempt) -> MachineSpec:
+    plan, bench = attempt.plan, attempt.bench
+    return MachineSpec(
+        run=attempt.run,
         workspace=bench.workspace,
         deadline=time.time() + plan.budget.seconds + GRACE_SECONDS,
         limits=plan.rules.limits,
         environment={},
         inputs=plan.start.inputs,
         ca_bundle=bench.ca_bundle,
+        gateway=attempt.key.gateway if attempt.key is not None else None,
     )
-    with journal.phase("machine"):
-        machine = bench.sandbox.create(spec)
+
+
+def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
+    """The machine's whole life: place, let the agent work, end it, delete its key, look at what it left."""
+    plan, seen, phase = attempt.plan, attempt.seen, attempt.journal.phase
+    with phase("machine"):
+        machine = attempt.bench.sandbox.create(spec)
+        if attempt.key is not None:
+            machine = attempt.key.screened(machine)
     try:
-        with journal.phase("place"):
+        with phase("place"):
             ends_at = time.time() + plan.budget.seconds
-            with work_tar(plan, deadline=ends_at, keep=directory / "mission.json") as tar:
-                machine.put(tar, WORK)
-        with journal.phase("agent"):
-            seen.recorded = _record(plan, machine, directory, bench, ends_at, on_output)
-        _name_cause(seen, machine)
-        with journal.phase("quiet"):
+            _place(attempt, machine, ends_at)
+        with phase("agent"):
+            seen.recorded = _record(attempt, machine, ends_at)
+        name_cause(seen, machine)
+        with phase("quiet"):
             seen.quiet = machine.quiet()
         if not seen.quiet.confirmed:
             seen.end(Cause.SURVIVORS, seen.quiet.how)
-        with journal.phase("report"):
-            _read_report(machine, directory, seen)
+        _revoke(attempt)
+        with phase("report"):
+            _read_report(machine, attempt.directory, seen)
         if seen.cause is None:
-            with journal.phase("rerun"):
-                seen.rerun = rerun(
-                    machine, seen.report, directory=directory, timeout=min(RERUN_SECONDS, plan.budget.seconds)
-                )
-            _name_cause_of_rerun(seen, machine)
+            with phase("rerun"):
+                timeout = min(RERUN_SECONDS, plan.budget.seconds)
+                seen.rerun = rerun(machine, seen.report, directory=attempt.directory, timeout=timeout)
+            name_cause_of_rerun(seen, machine)
         seen.machine = machine.facts()
     finally:
-        with journal.phase("destroy"):
+        with phase("destroy"):
             machine.destroy()
-    if seen.cause in {None, Cause.DEADLINE} and not (seen.report and seen.report.test_depth != "tier3_none"):
-        with journal.phase("network"):
-            _ask_network(plan, bench, spec, seen)
 
 
-def _ask_network(plan: Plan, bench: Bench, spec: MachineSpec, seen: _Seen) -> None:
-    """An attempt that claims no pass is a measurement only if a fresh machine has a network."""
-    fresh = bench.sandbox.create(spec)
+def _place(attempt: _Attempt, machine: Machine, ends_at: float) -> None:
+    with work_tar(attempt.plan, deadline=ends_at, keep=attempt.directory / "mission.json") as tar:
+        machine.put(tar, WORK)
+    if attempt.key is not None:
+        with attempt.key.placed_tar(told(attempt.plan, ends_at)) as tar:
+            machine.put(tar, "/")
+
+
+def _revoke(attempt: _Attempt) -> None:
+    """Delete the key, as soon as the agent is dead and in any case; say what it spent."""
+    if attempt.key is not None and attempt.seen.spending is None:
+        with attempt.journal.phase("revoke"):
+            attempt.seen.spending = attempt.key.close(attempt.directory)
+
+
+def _ask_fresh_machine(attempt: _Attempt, spec: MachineSpec) -> None:
+    """An attempt that claims no pass is a measurement only if a fresh machine has a network and a way to the model."""
+    seen = attempt.seen
+    fresh = attempt.bench.sandbox.create(spec)
     try:
-        seen.network = ask_network(fresh, plan.placement.facts)
+        seen.network = ask_network(fresh, attempt.plan.placement.facts)
+        name_cause_of_silence(seen, fresh, spec.gateway)
     finally:
         fresh.destroy()
     if not seen.network.reachable:
-        seen.cause = None
-        seen.end(Cause.NETWORK_OF_MACHINES, f"{FAILURES[Cause.NETWORK_OF_MACHINES].sentence}: {seen.network.said}")
+        sentence = FAILURES[Cause.NETWORK_OF_MACHINES].sentence
+        seen.found_out(Cause.NETWORK_OF_MACHINES, f"{sentence}: {seen.network.said}")
 
 
-def _record(
-    plan: Plan,
-    machine: Machine,
-    directory: Path,
-    bench: Bench,
-    ends_at: float,
-    on_output: Callable[[bytes], None] | None,
-) -> Recorded:
+def _record(attempt: _Attempt, machine: Machine, ends_at: float) -> Recorded:
+    plan, bench = attempt.plan, attempt.bench
     session = machine.session(
         plan.start.argv, environment=plan.start.environment, cwd=PROJECT, columns=bench.columns, rows=bench.rows
     )
     try:
         return record(
             session,
-            directory=directory,
+            directory=attempt.directory,
             columns=bench.columns,
             rows=bench.rows,
             caps=bench.caps,
             deadline=time.monotonic() + (ends_at - time.time()),
             watch=machine.trouble,
-            on_output=on_output,
+            on_output=attempt.on_output,
+            sieve=attempt.key.sieve if attempt.key is not None else None,
         )
     finally:
         session.close()
 
 
-def _name_cause(seen: _Seen, machine: Machine) -> None:
-    """Say why the recording ended, and see whether the machine is still sound."""
-    recorded = seen.recorded
-    if recorded is None:
-        return
-    lost = recorded.end == "ended" and recorded.exit_status is None
-    trouble = recorded.detail if recorded.end == "watch" else None
-    if recorded.end in {"ended", "stream_lost"}:
-        trouble = _trouble_after(recorded.exit_status, machine)
-    if trouble is not None:
-        known = _CAUSE_OF_TROUBLE.get(trouble)
-        seen.end(known or Cause.MACHINE_FAULT, "" if known else trouble)
-    elif recorded.end in _CAUSE_OF_END:
-        seen.end(_CAUSE_OF_END[recorded.end], recorded.detail)
-    elif lost:
-        seen.end(Cause.RECORDING_INCOMPLETE, "the session's exit status could not be learned")
-
-
-def _name_cause_of_rerun(seen: _Seen, machine: Machine) -> None:
-    """A machine that failed under the re-run is our fault: never a claim that was not observed or contradicted."""
-    again = seen.rerun
-    if again is None or again.timed_out:
-        return
-    if again.could_not_run is not None or again.exit_status is None or again.exit_status > _KILLED_FROM:
-        trouble = _trouble_after(again.exit_status, machine)
-        if trouble is not None:
-            known = _CAUSE_OF_TROUBLE.get(trouble)
-            seen.end(known or Cause.MACHINE_FAULT, "" if known else f"{trouble} (while the report's command ran again)")
-
-
-def _trouble_after(exit_status: int | None, machine: Machine) -> str | None:
-    """Whether a command's end was the machine's: one that was killed is asked for until the engine knows."""
-    killed = exit_status is None or exit_status > _KILLED_FROM
-    deadline = time.monotonic() + (_SETTLE_SECONDS if killed else 0.0)
-    while (trouble := machine.trouble()) is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return trouble
-
-
-def _read_report(machine: Machine, directory: Path, seen: _Seen) -> None:
+def _read_report(machine: Machine, directory: Path, seen: Seen) -> None:
     """Keep the report's bytes as found; note a rejection. An absent report is a fact, not a fault."""
     try:
         data = machine.read_file(REPORT, max_bytes=MAX_REPORT_BYTES)
@@ -287,61 +263,3 @@ def _read_report(machine: Machine, directory: Path, seen: _Seen) -> None:
         seen.end(Cause.REPORT_REJECTED, exc.message)
     except MachineFault as exc:
         seen.end(Cause.REPORT_UNREADABLE, exc.message)
-
-
-def _conclude(run: str, directory: Path, bench: Bench, seen: _Seen, journal: Journal) -> None:
-    """Derive, seal, append: everything durable before anything is announced."""
-    with journal.phase("seal"):
-        _derive(directory, seen)
-    phases = journal.close()
-    ended = AttemptEnded(
-        run=run,
-        at=now(),
-        cause=seen.cause,
-        detail=seen.detail,
-        evidence=(),
-        evidence_digest="",
-        recording=seen.recorded.facts() if seen.recorded is not None else _lost(directory),
-        quiet=seen.quiet,
-        report_rejected=seen.report_rejected,
-        rerun=seen.rerun,
-        network=seen.network,
-        spent_usd=0.0,
-        phases=phases,
-        machine=seen.machine or {},
-    )
-    (directory / "facts.json").write_bytes(facts_bytes(ended))
-    evidence, digest = seal(run, directory, bench.evidence)
-    bench.records.append(ended.model_copy(update={"at": now(), "evidence": evidence, "evidence_digest": digest}))
-    journal.sweep()
-
-
-def _derive(directory: Path, seen: _Seen) -> None:
-    """Make cast and transcript. Where that fails the primary evidence is kept as it is, and the cause is named."""
-    files = RecordingFiles.of(directory)
-    if not files.raw.exists():
-        return
-    try:
-        derive(files, directory)
-    except (Finding, OSError) as exc:
-        seen.end(Cause.RECORDING_INCOMPLETE, f"the recording could not be derived: {exc}")
-        (directory / CAST_NAME).unlink(missing_ok=True)
-        (directory / TRANSCRIPT_NAME).unlink(missing_ok=True)
-
-
-def _lost(directory: Path) -> RecordingFacts | None:
-    """What is known of a recording that was cut off by an exception: how much of it there is."""
-    files = RecordingFiles.of(directory)
-    if not files.raw.exists():
-        return None
-    size = files.raw.stat().st_size
-    try:
-        events = files.coverage().events
-    except Finding:
-        events = 0
-    return RecordingFacts(complete=False, bytes=size, events=events, seconds=0.0, exit_status=None)
-
-
-def now() -> str:
-    """The time as records write it: UTC, ISO 8601, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 
@@ -53,3 +54,8 @@ class Journal:
     def sweep(self) -> None:
         """Remove the spool directory: all of it is sealed evidence now."""
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def now() -> str:
+    """The time as records write it: UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

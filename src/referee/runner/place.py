@@ -11,10 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from referee.protocols import Placement
 from referee.runner.plan import Plan
 
 #: A larger tree goes through a file instead of memory, bytes.
 _IN_MEMORY = 32 * 1024**2
+
+
+def told(plan: Plan, deadline: float) -> dict[str, object]:
+    """The mission as the agent is told it: with the moment, Unix seconds, at which its time ends."""
+    return {**plan.mission, "deadline": round(deadline, 3)}
 
 
 @contextmanager
@@ -26,20 +32,26 @@ def work_tar(plan: Plan, *, deadline: float, keep: Path) -> Iterator[BinaryIO]:
         deadline: Unix seconds at which the agent's time ends; told to the agent.
         keep: where the mission's bytes are kept as evidence.
     """
-    told = {**plan.mission, "deadline": round(deadline, 3)}
-    data = json.dumps(told, ensure_ascii=False, indent=2, sort_keys=True).encode()
+    data = json.dumps(told(plan, deadline), ensure_ascii=False, indent=2, sort_keys=True).encode()
     keep.write_bytes(data)
+    with placement_tar(plan.placement, data) as tar:
+        yield tar
+
+
+@contextmanager
+def placement_tar(placement: Placement, mission: bytes) -> Iterator[BinaryIO]:
+    """The tar of a placement and the bytes of a mission."""
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
         stream = cast("IO[bytes]", file)
         with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for folder in ("project", "subject"):
-                if (plan.placement.root / folder).is_dir():
-                    tar.add(plan.placement.root / folder, arcname=folder, filter=_as_root)
+                if (placement.root / folder).is_dir():
+                    tar.add(placement.root / folder, arcname=folder, filter=_as_root)
                 else:
                     tar.addfile(_as_root(_folder(folder)))
             entry = tarfile.TarInfo("mission.json")
-            entry.size = len(data)
-            tar.addfile(_as_root(entry), io.BytesIO(data))
+            entry.size = len(mission)
+            tar.addfile(_as_root(entry), io.BytesIO(mission))
         file.seek(0)
         yield cast("BinaryIO", file)
 

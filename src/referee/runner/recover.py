@@ -10,7 +10,7 @@ from typing import Protocol
 from referee.core.failure import FAILURES, Cause
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
 from referee.protocols import Evidence, Records, Sandbox
-from referee.runner.attempt import now
+from referee.runner.journal import now
 from referee.runner.seal import seal
 
 

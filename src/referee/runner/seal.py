@@ -16,12 +16,16 @@ NAMES = (
     "transcript.txt",
     "report.json",
     "rerun.txt",
+    "exchanges.jsonl",
     "harness.jsonl",
     "mission.json",
     "subject.toml",
     "packages.json",
     "lock.json",
     "facts.json",
+    "commands.json",
+    "replay.txt",
+    "replay.json",
 )
 
 
