@@ -31,6 +31,7 @@ GROUPS = {
 COMMANDS = {
     "show": "show",
     "play": "play",
+    "replay": "replay_run",
     "board": "boards",
     "verdict": "boards",
     "verify": "verify",

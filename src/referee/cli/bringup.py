@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +15,7 @@ from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject
 from referee.cli.options import WorkspaceOption
+from referee.cli.politely import ended_politely
 from referee.cli.progress import Progress
 from referee.cli.subject import pin
 from referee.cli.wiring import (
@@ -145,7 +144,7 @@ def measure(
         progress.say(f"  {run_id}: {judgement.sentence()}")
         return judgement
 
-    with _ended_politely():
+    with ended_politely():
         judgements = run_series(series, tier=plans[0].agent.tier, attempt=attempt)
     return describe(plans[0], judgements, stores.records.read())
 
@@ -275,21 +274,3 @@ def _announce(plan: Plan, progress: Progress) -> None:
             "boundary; these runs are never publishable"
         )
     progress.say(f"budget: {plan.budget.seconds} s, tier {plan.budget.tier}: {plan.budget.why}")
-
-
-@contextlib.contextmanager
-def _ended_politely() -> Iterator[None]:
-    """A polite kill, or a terminal that is closed, ends the attempt as Ctrl-C does: recorded, machine destroyed."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = {polite: signal.getsignal(polite) for polite in (signal.SIGTERM, signal.SIGHUP)}
-    for polite, handler in previous.items():
-        if handler is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
-            signal.signal(polite, interrupt)
-    try:
-        yield
-    finally:
-        for polite, handler in previous.items():
-            signal.signal(polite, handler)

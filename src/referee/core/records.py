@@ -249,6 +249,7 @@ class Replayed(Fact):
         commands: how many were recorded, and how many ran here.
         stopped_at: number (from 1) of the command that could not be replayed; None when all were.
         rerun: the report's command, run after them.
+        network: whether a fresh machine reached the package registry, asked when the report's command did not succeed.
     """
 
     kind: Literal["replayed"] = "replayed"
@@ -261,6 +262,7 @@ class Replayed(Fact):
     stopped_at: int | None
     detail: str
     rerun: RerunFacts | None
+    network: NetworkFacts | None = None
     evidence: tuple[EvidenceRef, ...]
     evidence_digest: str
 

@@ -29,6 +29,11 @@ CORROBORATION = {
     "not_observed": "not observed",
     "contradicted": "contradicted",
 }
+COLD = {
+    "reproducible": "reproducible",
+    "not_reproducible": "not reproducible",
+    "could_not_be_replayed": "could not be replayed",
+}
 DEPTHS = {
     "tier1_real": "verified for real",
     "tier2_mock": "verified against mock services",

@@ -1,0 +1,55 @@
+"""Chooses how a session is read: by the harness that stands in the run's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from referee.core.canonical import canonical_bytes
+from referee.core.sessions.announced import read_announced
+from referee.core.sessions.claude_code import read_claude_code
+from referee.core.sessions.codex import read_codex
+from referee.core.sessions.gemini_cli import read_gemini_cli
+from referee.core.sessions.mini_swe_agent import read_mini_swe_agent
+from referee.core.sessions.opencode import read_opencode
+from referee.core.sessions.openhands import read_openhands
+from referee.core.sessions.steps import REDACTED, Step, Told
+
+SCHEMA = "referee.commands/1"
+
+READERS: dict[str, Callable[[Iterable[bytes]], Told]] = {
+    "codex": read_codex,
+    "claude-code": read_claude_code,
+    "gemini-cli": read_gemini_cli,
+    "opencode": read_opencode,
+    "mini-swe-agent": read_mini_swe_agent,
+    "openhands": read_openhands,
+}
+
+#: Harnesses whose output does not tell what they did, with the reason.
+SILENT = {"aider": "the recording shows changes as the model wrote them, not as they were made"}
+
+
+def read(harness: str | None, raw: Iterable[bytes]) -> Told:
+    """What a recorded session tells.
+
+    Args:
+        harness: as it stands in the lock; None, or one without a format of its own: the agent may announce its steps.
+        raw: the bytes of ``session.raw``.
+    """
+    if harness in SILENT:
+        return Told(why_not=SILENT[harness])
+    told = READERS.get(harness or "", read_announced)(raw)
+    if any(_redacted(step) for step in told.steps):
+        sentence = "a credential was removed from a command, so it is not told whole"
+        told = told.model_copy(update={"untold": (*told.untold, sentence)})
+    return told
+
+
+def _redacted(step: Step) -> bool:
+    given = (step.environment or {}).values()
+    return any(REDACTED in one for one in (step.text, step.old or "", *given))
+
+
+def commands_bytes(run: str, told: Told) -> bytes:
+    """``commands.json``: what the recording of ``run`` tells, as evidence; anyone can compute it again."""
+    return canonical_bytes({"schema": SCHEMA, "run": run, **told.model_dump(mode="json", exclude_none=True)})
