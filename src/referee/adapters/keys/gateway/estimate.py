@@ -1,0 +1,97 @@
+"""How much input a request can have at most, before it is sent.
+
+A token is at least one byte of the request, so its length bounds its tokens; an agent's requests grow by appending,
+so where an earlier request of the run was counted by the upstream, only what is new need be bounded by its bytes. The
+length alone is about four times too much and would end a run long before its cap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from referee.core.spending import Dialect
+
+#: What providers add to a request of their own: the frame of each conversation, the instructions for calling tools.
+ADDED_TOKENS = 2_000
+#: A picture or recording can be more tokens than bytes of its file; a file that is only named, far more.
+MEDIA_TOKENS = 20_000
+REFERENCE_TOKENS = 200_000
+#: Where the kept part of a text begins or ends inside a token, a few more come about.
+_SEAM_TOKENS = 64
+
+#: In a body that was written by ``asked`` these stand for members, never inside a text (there the marks are escaped).
+_OPENAI_MEDIA = (
+    b'"image_url":',
+    b'"type":"input_image"',
+    b'"type":"input_audio"',
+    b'"type":"input_file"',
+    b'"type":"file"',
+)
+_OPENAI_REFERENCES = (b'"file_id":"', b'"file_url":"')
+_MEDIA: dict[Dialect, tuple[bytes, ...]] = {
+    "openai-chat": _OPENAI_MEDIA,
+    "openai-responses": _OPENAI_MEDIA,
+    "anthropic-messages": (b'"type":"image"', b'"type":"document"'),
+    "gemini": (b'"inlineData":', b'"inline_data":'),
+}
+_REFERENCES: dict[Dialect, tuple[bytes, ...]] = {
+    "openai-chat": _OPENAI_REFERENCES,
+    "openai-responses": _OPENAI_REFERENCES,
+    "anthropic-messages": (b'"type":"url"', b'"file_id":"'),
+    "gemini": (b'"fileData":', b'"file_data":'),
+}
+
+_KEPT = 4
+_LARGEST_KEPT = 4 * 2**20
+
+
+class Seen:
+    """The latest requests of one run whose input the upstream counted."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._latest: deque[tuple[bytes, int]] = deque(maxlen=_KEPT)
+
+    def counted(self, body: bytes, input_tokens: int) -> None:
+        """Remember how many tokens ``body`` was."""
+        if len(body) <= _LARGEST_KEPT:
+            self._latest.append((body, input_tokens))
+
+    def most_tokens(self, body: bytes) -> int:
+        """No fewer than the input tokens of ``body``."""
+        least = len(body) + ADDED_TOKENS + self._extra(body)
+        for earlier, tokens in self._latest:
+            kept = common(earlier, body)
+            fresh = len(body) - kept
+            extra = max(0, self._extra(body) - self._extra(earlier))
+            least = min(least, tokens + fresh + ADDED_TOKENS + _SEAM_TOKENS + extra)
+        return least
+
+    def _extra(self, body: bytes) -> int:
+        media = sum(body.count(mark) for mark in _MEDIA[self._dialect])
+        references = sum(body.count(mark) for mark in _REFERENCES[self._dialect])
+        return media * MEDIA_TOKENS + references * REFERENCE_TOKENS
+
+
+def common(one: bytes, other: bytes) -> int:
+    """How many bytes two texts share at their beginning and at their end together."""
+    shortest = min(len(one), len(other))
+    ahead = _shared(one[:shortest], other[:shortest])
+    rest = shortest - ahead
+    if not rest:
+        return ahead
+    return ahead + _shared(one[len(one) - rest :][::-1], other[len(other) - rest :][::-1])
+
+
+def _shared(one: bytes, other: bytes) -> int:
+    """The length of the common beginning of two texts of one length."""
+    low, high = 0, len(one)
+    if one == other:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

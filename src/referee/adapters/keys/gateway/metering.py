@@ -1,0 +1,204 @@
+"""What an answer cost in tokens, read from what the upstream says of it: JSON or a stream of events, per surface.
+
+All input is counted once: where a surface tells cached input beside the rest it is added, where it is part of it it
+stays. Thoughts count as output on every surface. What is not told, or is no count, is None: the gateway then takes its
+upper estimate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from referee.core.spending import Dialect, Usage
+
+#: Of a whole answer, and of one event of a stream, so much is read at most.
+MOST_READ = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Metered:
+    """Tokens of one answer. ``long_written``: of what was written to a cache, the part for an hour."""
+
+    usage: Usage
+    long_written: int = 0
+
+
+NOTHING = Metered(Usage(input=0, output=0))
+
+
+def read_answer(dialect: Dialect, body: bytes) -> Metered | None:
+    """The tokens of a whole answer; None where it tells none."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    meter = Meter(dialect)
+    for part in document if isinstance(document, list) else [document]:  # Gemini streams an array where none asks sse
+        meter.take(part)
+    return meter.metered()
+
+
+class Meter:
+    """Collects what the parts of one answer tell of its tokens."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._read = _READERS[dialect]
+        self._told: dict[str, Any] = {}
+
+    def take(self, part: Any) -> None:
+        """Look at one JSON document: a whole answer or the data of one event."""
+        if not isinstance(part, dict):
+            return
+        inner = part.get("response") if "response" in part else part.get("message")
+        for holder in (inner, part):
+            if isinstance(holder, dict):
+                for name in ("usage", "usageMetadata"):
+                    told = holder.get(name)
+                    if isinstance(told, dict):
+                        # Anthropic's later events repeat some counts and not others.
+                        self._told.update({key: value for key, value in told.items() if value is not None})
+
+    def metered(self) -> Metered | None:
+        """The tokens, as far as they were told; None where input or output was not."""
+        try:
+            found = self._read(self._told)
+        except (KeyError, TypeError, ValueError):
+            return None
+        if found.usage.input <= 0 and found.usage.output <= 0:
+            return None
+        return found
+
+
+def _count(told: dict[str, Any], *names: str) -> int:
+    """The first of the members that is there; 0 where none is."""
+    for name in names:
+        value = told.get(name)
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != int(value):
+                raise ValueError(name)
+            return int(value)
+    return 0
+
+
+def _details(told: dict[str, Any], name: str) -> dict[str, Any]:
+    value = told.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _must(told: dict[str, Any], name: str) -> int:
+    if told.get(name) is None:
+        raise KeyError(name)
+    return _count(told, name)
+
+
+def _chat(told: dict[str, Any]) -> Metered:
+    inputs, outputs = _must(told, "prompt_tokens"), _count(told, "completion_tokens")
+    details = _details(told, "prompt_tokens_details")
+    cached = _count(details, "cached_tokens") or _count(told, "prompt_cache_hit_tokens")
+    written = _count(details, "cache_write_tokens", "cache_creation_tokens")
+    # Some count thoughts only in the total.
+    outputs = max(outputs, _count(told, "total_tokens") - inputs)
+    return Metered(_usage(inputs, outputs, cached, written))
+
+
+def _responses(told: dict[str, Any]) -> Metered:
+    inputs, outputs = _must(told, "input_tokens"), _must(told, "output_tokens")
+    details = _details(told, "input_tokens_details")
+    return Metered(_usage(inputs, outputs, _count(details, "cached_tokens"), _count(details, "cache_write_tokens")))
+
+
+def _messages(told: dict[str, Any]) -> Metered:
+    cached, written = _count(told, "cache_read_input_tokens"), _count(told, "cache_creation_input_tokens")
+    inputs = _must(told, "input_tokens") + cached + written
+    long_written = min(written, _count(_details(told, "cache_creation"), "ephemeral_1h_input_tokens"))
+    return Metered(_usage(inputs, _must(told, "output_tokens"), cached, written), long_written)
+
+
+def _gemini(told: dict[str, Any]) -> Metered:
+    prompt, for_tools = _must(told, "promptTokenCount"), _count(told, "toolUsePromptTokenCount")
+    outputs = _count(told, "candidatesTokenCount") + _count(told, "thoughtsTokenCount")
+    outputs = max(outputs, _count(told, "totalTokenCount") - prompt - for_tools)
+    return Metered(_usage(prompt + for_tools, outputs, _count(told, "cachedContentTokenCount"), 0))
+
+
+_READERS: dict[Dialect, Callable[[dict[str, Any]], Metered]] = {
+    "openai-chat": _chat,
+    "openai-responses": _responses,
+    "anthropic-messages": _messages,
+    "gemini": _gemini,
+}
+
+
+def _usage(inputs: int, outputs: int, cached: int, written: int) -> Usage:
+    cached = min(cached, inputs)
+    return Usage(input=inputs, output=outputs, cached_input=cached, cache_write=min(written, inputs - cached))
+
+
+class Events:
+    """Meters a stream while it passes through, and takes the event out that the client did not ask for.
+
+    A stream that nothing is taken from goes through as it comes, to the byte. Where the usage must be taken out, whole
+    events go through; none waits for another.
+    """
+
+    def __init__(self, dialect: Dialect, *, strip_usage: bool) -> None:
+        self._meter = Meter(dialect)
+        self._strip = strip_usage
+        self._rest = bytearray()
+        self._too_long = False
+
+    def through(self, chunk: bytes) -> bytes:
+        """What of the stream the client gets now."""
+        passed: list[bytes] = []
+        for event in self._whole(chunk):
+            if self._look(event) and self._strip:
+                continue
+            passed.append(event)
+        return b"".join(passed) if self._strip else chunk
+
+    def end(self) -> bytes:
+        """The stream has ended: what was not a whole event yet."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        if self._look(rest) and self._strip:
+            return b""
+        return rest if self._strip else b""
+
+    def metered(self) -> Metered | None:
+        """What the stream has told so far; None while that is not all, or where an event was too long to be read."""
+        return None if self._too_long else self._meter.metered()
+
+    def _whole(self, chunk: bytes) -> Iterator[bytes]:
+        """Cut off whole events: up to and with the empty line that ends each."""
+        begin = max(0, len(self._rest) - 3)
+        self._rest += chunk
+        while True:
+            ends = [(at, len(mark)) for mark in _ENDS if (at := self._rest.find(mark, begin)) >= 0]
+            if not ends:
+                break
+            at, length = min(ends)
+            event = bytes(self._rest[: at + length])
+            del self._rest[: at + length]
+            begin = 0
+            yield event
+        if len(self._rest) > MOST_READ:
+            self._too_long = True
+            rest, self._rest = bytes(self._rest), bytearray()
+            yield rest
+
+    def _look(self, event: bytes) -> bool:
+        """Meter one event; whether it tells the usage and nothing else."""
+        if b'"usage' not in event:
+            return False
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in event.splitlines() if line.startswith(b"data:"))
+        try:
+            document = json.loads(data)
+        except (ValueError, RecursionError):
+            return False
+        self._meter.take(document)
+        return isinstance(document, dict) and document.get("choices") == [] and isinstance(document.get("usage"), dict)
+
+
+_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
