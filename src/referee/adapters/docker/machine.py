@@ -7,15 +7,17 @@ import io
 import tarfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
+import requests
 from docker.errors import NotFound
 from requests import Response
 
 from referee.adapters.docker.command import run_command
 from referee.adapters.docker.disk import DiskWatch
 from referee.adapters.docker.engine import ENGINE_ERRORS, Taken, connect, fault, open_archive, put_archive
+from referee.adapters.docker.host import alive_in, belongs_to
 from referee.adapters.docker.session import DockerSession
 from referee.core.records import QuietFacts
 from referee.errors import MachineFault, RefereeError, ReportRejected
@@ -23,6 +25,8 @@ from referee.protocols import WORK, Completed
 
 #: Processes of a machine at rest: init and the main process.
 AT_REST = 2
+#: How long the kernel may take to end a machine's processes.
+DEATH_SECONDS = 60
 
 
 class DockerMachine:
@@ -39,6 +43,7 @@ class DockerMachine:
         self._facts = facts
         self._used: dict[str, object] = {}
         self._stopped = False
+        self._here = False
         self._destroyed = False
         self._lock = threading.Lock()
 
@@ -137,8 +142,9 @@ class DockerMachine:
         """Kill the machine's init: the kernel then ends every process of its namespace, whatever it does.
 
         Nothing less is a confirmation: a process of the agent can ignore signals, leave its session, or hide its
-        code in the machine's own two processes. The next ``execute`` or ``session`` starts the machine anew, from
-        programs that the agent could not alter, in the same sealed network.
+        code in the machine's own two processes. Where the engine runs on this host, the host's process table is then
+        searched all the same. The next ``execute`` or ``session`` starts the machine anew, from programs that the agent
+        could not alter, in the same sealed network.
         """
         with self._lock:
             try:
@@ -147,20 +153,27 @@ class DockerMachine:
                     used = _usage(self._client, self._container)
                     before = _whole(used.get("processes"))
                     self._used = self._used or used  # the agent's own time; a re-run counts anew
+                    self._here = self._on_this_host()
                     with contextlib.suppress(*ENGINE_ERRORS):  # it may have ended by itself
                         self._client.kill(self._container, signal="SIGKILL")
-                    self._client.wait(self._container, timeout=60)
-                self._stopped = True
+                    with contextlib.suppress(requests.exceptions.Timeout):  # what it then says of the machine counts
+                        self._client.wait(self._container, timeout=DEATH_SECONDS)
                 state = self._client.inspect_container(self._container)["State"]
             except ENGINE_ERRORS as exc:
                 raise fault(exc, "ending the machine's processes") from exc
-        dead = not state["Running"] and not state.get("Paused") and state.get("Pid", 0) == 0
-        how = (
-            "the machine's process namespace was killed through its init and the engine confirms that it is empty"
-            if dead
-            else f"the engine still reports the machine as {state.get('Status', 'running')}"
+            dead = not state["Running"] and not state.get("Paused") and state.get("Pid", 0) == 0
+            self._stopped = dead
+        left = alive_in(self._container) if dead and self._here else set()
+        return QuietFacts(
+            confirmed=dead and not left,
+            how=_how_quiet(state, left, searched=self._here),
+            survivors_ended=max(0, before - AT_REST),
         )
-        return QuietFacts(confirmed=dead, how=how, survivors_ended=max(0, before - AT_REST))
+
+    def _on_this_host(self) -> bool:
+        """Whether the machine's processes can be seen in this host's process table."""
+        pid = self._client.inspect_container(self._container)["State"].get("Pid", 0)
+        return pid > 0 and belongs_to(pid, self._container)
 
     def _wake(self) -> None:
         with self._lock:
@@ -209,6 +222,16 @@ class DockerMachine:
         other.join()
         with contextlib.suppress(*ENGINE_ERRORS):
             self._client.close()
+
+
+def _how_quiet(state: Mapping[str, Any], left: Collection[int], *, searched: bool) -> str:
+    """The confirmation in words, or what stands against it."""
+    if left:
+        return f"the engine reports the machine as ended, and {len(left)} processes of it live on this host"
+    if state["Running"] or state.get("Paused") or state.get("Pid", 0):
+        return f"the engine still reports the machine as {state.get('Status', 'running')}"
+    said = "the machine's process namespace was killed through its init and the engine confirms that it is empty"
+    return f"{said}; no process of its control group was found on this host afterwards" if searched else said
 
 
 def _state_of_trouble(state: Mapping[str, Any]) -> str | None:
