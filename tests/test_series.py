@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from referee.runner.series import Series, run_series
+from referee.core.failure import FAILURES, Cause
+from referee.runner.series import MAX_INVALID, Patience, Series, run_series
 from referee.scoring.verdicts import AgentTier
 
 
@@ -18,6 +19,7 @@ class Seen:
     agent_tier: AgentTier
     valid: bool = True
     retry: bool = False
+    cause: Cause | None = None
 
 
 def made(series: Series, outcomes: list[str], tier: AgentTier = "standard") -> list[tuple[str, str | None]]:
@@ -56,3 +58,42 @@ def test_attempts_go_on_until_the_series_is_complete(series: Series, outcomes: l
 
 def test_a_stronger_agent_asked_for_alone_settles_with_one_attempt() -> None:
     assert made(UNTIL, ["fail"], tier="stronger") == [("stronger", "fail")]
+
+
+def waits(causes: list[Cause | None], **patience: float) -> tuple[int, list[float]]:
+    """How many attempts one valid run takes, and the waits between them. No cause: a valid attempt."""
+    left = iter(causes)
+    slept: list[float] = []
+
+    def attempt(wanted: AgentTier) -> Seen:
+        cause = next(left)
+        if cause is None:
+            return Seen("fail", wanted)
+        return Seen(None, wanted, valid=False, retry=FAILURES[cause].retry, cause=cause)
+
+    how = Patience(sleep=slept.append, **patience)  # type: ignore[arg-type]
+    made = run_series(Series("runs", 1), tier="standard", attempt=attempt, patience=how)  # type: ignore[arg-type]
+    return len(made), slept
+
+
+def test_a_key_that_cannot_be_made_is_tried_for_again_after_a_growing_wait() -> None:
+    none = Cause.KEY_UNAVAILABLE
+    assert waits([none, none, none, None], first_seconds=30.0) == (4, [30.0, 60.0, 120.0])
+    assert waits([none] * 9, first_seconds=100.0, most_seconds=250.0, tries=3) == (4, [100.0, 200.0, 250.0])
+
+
+def test_tries_for_a_key_do_not_use_up_the_repeats_of_an_attempt() -> None:
+    keyless, fault = Cause.KEY_UNAVAILABLE, Cause.MACHINE_FAULT
+    made, slept = waits([keyless, fault, keyless, fault, keyless, None], first_seconds=1.0)
+    assert made == 6
+    assert slept == [1.0, 2.0, 4.0]
+    assert waits([fault] * 9)[0] == MAX_INVALID + 1
+
+
+def test_a_model_that_did_not_answer_is_waited_for_and_repeated_twice_at_most() -> None:
+    assert waits([Cause.MODEL_UNAVAILABLE] * 9, first_seconds=5.0) == (3, [5.0, 10.0])
+    assert waits([Cause.GATEWAY_FAILED, None], first_seconds=5.0) == (2, [5.0])
+
+
+def test_what_does_not_pass_by_waiting_is_not_waited_for() -> None:
+    assert waits([Cause.MACHINE_FAULT, Cause.CREDENTIAL_IN_EVIDENCE, None]) == (3, [])

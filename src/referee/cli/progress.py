@@ -13,10 +13,12 @@ from rich.status import Status
 from referee.publish import words
 
 _PHASES = {
+    "key": "key: making the run's own",
     "machine": "machine: starting",
     "place": "machine: placing the subject",
     "agent": "agent: at work",
     "quiet": "agent: ending its processes",
+    "revoke": "key: deleting",
     "report": "report: reading",
     "rerun": "corroboration: running the reported command again",
     "destroy": "machine: destroying",

@@ -33,6 +33,7 @@ WHAT = {
     "transcript.txt": "log of the session as plain text",
     "report.json": "the agent's report as it was left",
     "rerun.txt": "what the reported command printed when the harness ran it again",
+    "exchanges.jsonl": "the calls to the agent's model: when, tokens, cost; no words",
     "harness.jsonl": "the harness's own log: phases and their times",
     "mission.json": "the mission, with the instructions given to the agent",
     "subject.toml": "the subject as it was pinned",
@@ -41,10 +42,12 @@ WHAT = {
 }
 
 PHASES = {
+    "key": "the run's own model key made",
     "machine": "machine started",
     "place": "subject placed",
     "agent": "agent at work",
     "quiet": "agent's processes ended, confirmed",
+    "revoke": "the run's model key deleted",
     "report": "report read",
     "rerun": "reported command run again",
     "destroy": "machine destroyed",

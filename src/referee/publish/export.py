@@ -9,6 +9,7 @@ from typing import Any
 
 import referee
 from referee.core.records import AttemptEnded
+from referee.publish.spent import spent_document
 from referee.publish.views import AgentView, DetailView, FileView, RunView, SiteView, StandingView, SubjectView
 
 RUN_SCHEMA = "referee.run/1"
@@ -72,6 +73,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "flagged": run.flagged,
         "notes": len(run.corrections),
         "spent": run.ended.spent_usd if isinstance(run.ended, AttemptEnded) else None,
+        "spending": spent_document(run.ended),
         "evidence": None if run.manifest is None else run.manifest.digest,
         "never_publishable": list(run.never),
         "not_publishable": list(run.objections),

@@ -25,6 +25,7 @@ from referee.publish.bakeoff import listing
 from referee.publish.bakeoff.listing import DIRECTORY, ReportView, reports_in
 from referee.publish.cast import ServedCast, serve
 from referee.publish.facts import Facts
+from referee.publish.spent import spent_words
 from referee.publish.views import FileView, RunView, SiteView, SubjectView
 from referee.scoring import render
 
@@ -149,6 +150,7 @@ def templates() -> Environment:
         "size": words.size,
         "binary": words.binary,
         "money": words.money,
+        "spent_words": spent_words,
         "moment": words.moment,
         "short": words.short,
         "undashed": words.undashed,

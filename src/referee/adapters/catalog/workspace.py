@@ -91,6 +91,9 @@ class Network(_Section):
 class Keys(_Section):
     """Who makes the one key of each run, and its limit (methodology §4).
 
+    ``retry_seconds`` after a key could not be made or a model did not answer the attempt is tried again, each further
+    time after twice as long, ``retries`` times in a row at most.
+
     ``broker``: ``gateway`` (the metering gateway of this installation), ``openrouter`` or ``litellm``. ``key_env``
     names the variable that holds the broker's own credential (a provisioning or master key); the gateway needs none,
     its upstreams have theirs. ``cap_usd`` other than the methodology's is recorded and makes a run unpublishable.
@@ -101,6 +104,8 @@ class Keys(_Section):
     base_url: str = ""
     key_env: str = ""
     bodies: bool = False
+    retry_seconds: float = Field(default=30.0, gt=0)
+    retries: int = Field(default=6, ge=0, le=100)
 
 
 class PriceSetting(_Section):
