@@ -27,6 +27,8 @@ GROUPS = {
     "config": "config",
     "report": "report",
     "bakeoff": "bakeoff",
+    "keys": "keys",
+    "agent": "agent",
 }
 COMMANDS = {
     "show": "show",

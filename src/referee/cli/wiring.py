@@ -16,14 +16,16 @@ from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, Regressi
 from referee.adapters.catalog.agents import load_agent_file
 from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
+from referee.adapters.catalog.workspace import Keys as KeySettings
 from referee.adapters.recorder import Caps
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.core.bakeoff import Target
-from referee.errors import CouldNotVerify, EngineUnavailable, UsageError
-from referee.protocols import Agent, Lane, Sandbox, Source
+from referee.core.spending import Price
+from referee.errors import ConfigError, CouldNotVerify, EngineUnavailable, UsageError
+from referee.protocols import Agent, Keys, Lane, Sandbox, Source
 from referee.runner.attempt import Bench
 from referee.runner.plan import Rules
 
@@ -153,6 +155,16 @@ def make_agent(name: str, command: str | None, workspace: Workspace) -> Agent:
     )
 
 
+def every_agent(workspace: Workspace) -> list[Agent]:
+    """The built-in agents, except ``command``, which needs its line, and those of the workspace's ``agents/``.
+
+    Raises:
+        ConfigError: one of the files is not as it must be.
+    """
+    names = ["baseline", *REGRESSION_AGENTS, *sorted(path.stem for path in workspace.agents.glob("*.toml"))]
+    return [make_agent(name, None, workspace) for name in names]
+
+
 def make_stronger(name: str, workspace: Workspace) -> Agent:
     """The stronger agent of that name; its file must say ``tier = "stronger"``.
 
@@ -215,6 +227,87 @@ def make_source(subject: Subject, workspace: Workspace) -> Source:
     if subject.kind == "package":
         return PackageSource(workspace.cache)
     return RepositorySource(workspace.cache)
+
+
+def make_keys(workspace: Workspace, environ: Mapping[str, str]) -> Keys:
+    """Who makes the one key of each run, as ``[keys]`` in ``referee.toml`` says. Nothing is asked or listened at yet.
+
+    Args:
+        workspace: whose keys they are.
+        environ: where the broker's own credential, or those of the upstreams, are read by name.
+
+    Raises:
+        ConfigError: a setting is missing or cannot be used, or the named variable is not set.
+        CouldNotVerify: the workspace's secret can neither be read nor made.
+    """
+    settings = workspace.config.keys
+    try:
+        if settings.broker == "gateway":
+            return gateway_keys(workspace, environ)
+        from referee.adapters.keys.brokered import BrokeredKeys  # noqa: PLC0415 — only runs with a model need keys
+        from referee.adapters.keys.litellm import LiteLLM  # noqa: PLC0415
+        from referee.adapters.keys.openrouter import OpenRouter  # noqa: PLC0415
+
+        credential = _broker_credential(settings, environ)
+        service: OpenRouter | LiteLLM
+        if settings.broker == "openrouter":
+            service = OpenRouter(credential, base_url=settings.base_url, ca_bundle=workspace.ca_bundle())
+        elif settings.base_url:
+            service = LiteLLM(credential, base_url=settings.base_url, ca_bundle=workspace.ca_bundle())
+        else:
+            raise ConfigError(
+                "the broker litellm needs the address of its proxy", todo=f"set base_url in [keys] of {CONFIG_NAME}"
+            )
+        return BrokeredKeys(service, workspace.keys)
+    except (OSError, ValueError) as exc:
+        raise CouldNotVerify(
+            f"the workspace's secret for keys cannot be used: {exc}", todo=f"see to {workspace.keys / 'secret'}"
+        ) from exc
+
+
+def gateway_keys(workspace: Workspace, environ: Mapping[str, str]) -> Keys:
+    """The metering gateway of this installation, with the workspace's upstreams. It listens at nothing yet."""
+    from referee.adapters.keys.gateway.keys import GatewayKeys  # noqa: PLC0415 — only runs with a model need keys
+    from referee.adapters.keys.gateway.upstream import Upstream  # noqa: PLC0415
+
+    config = workspace.config
+    upstreams = {}
+    for name, setting in config.upstreams.items():
+        secret = environ.get(setting.key_env, "").strip() if setting.key_env else None
+        upstreams[name] = Upstream(
+            name=name,
+            base_url=setting.base_url,
+            secret=secret or None,
+            dialects=setting.dialects,
+            provider=setting.provider,
+            prices={
+                model: Price(**price.model_dump(), source=f"[upstreams.{name}.prices] of {CONFIG_NAME}")
+                for model, price in setting.prices.items()
+            },
+            max_output_tokens=setting.max_output_tokens,
+            unset=setting.key_env if secret == "" else None,
+        )
+    return GatewayKeys(workspace.keys, upstreams, bodies=config.keys.bodies, ca_bundle=workspace.ca_bundle())
+
+
+def _broker_credential(settings: KeySettings, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Name and value of the broker's own credential."""
+    if not settings.key_env:
+        raise ConfigError(
+            f"the broker {settings.broker} needs a credential of its own",
+            todo=f"name the variable that holds it with key_env in [keys] of {CONFIG_NAME}",
+        )
+    value = environ.get(settings.key_env, "").strip()
+    if not value:
+        raise ConfigError(
+            f"the variable {settings.key_env}, which holds the credential of the broker {settings.broker}, is not set",
+            todo=f"set {settings.key_env} in the environment of this command",
+        )
+    if not settings.base_url.startswith(("https://", "http://")) and settings.base_url:
+        raise ConfigError(
+            f"base_url in [keys] is no address: {settings.base_url}", todo="begin it with https:// (or http://)"
+        )
+    return settings.key_env, value
 
 
 def make_lane(target: Target, *, spool: Path, environ: Mapping[str, str], ca_bundle: Path | None = None) -> Lane:

@@ -1,0 +1,194 @@
+"""``referee agent``: which agents there are, what one is made of, and a dry run of one before money is spent."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.politely import ended_politely
+from referee.cli.progress import Progress
+from referee.cli.wiring import (
+    SandboxChoice,
+    check_host_disk,
+    choose_sandbox,
+    every_agent,
+    make_agent,
+    make_keys,
+    make_rules,
+    make_workspace,
+    open_stores,
+    workspace_id,
+)
+from referee.core.spending import SpendingFacts
+from referee.protocols import Agent
+from referee.publish.words import visible
+from referee.runner.agent_check import Bounds, Checked, check_agent
+
+app = typer.Typer(no_args_is_help=True, help="Agents: what bring-up ranks.")
+
+NameArgument = Annotated[str, typer.Argument(help="A built-in agent, or a file of the workspace's agents/.")]
+
+
+@app.command("list")
+def list_agents(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the built-in agents and those of the workspace."""
+    known = every_agent(open_stores(workspace).workspace)
+    if as_json:
+        rows = [_facts(agent) for agent in known]
+        print(json.dumps({"schema": "referee.agents/1", "agents": rows}, ensure_ascii=False, indent=2))  # noqa: T201
+        return
+    table = Table("agent", "version", "harness", "model", "tier", box=None, pad_edge=False)
+    for agent in known:
+        need = agent.need
+        model = f"{need.model} ({need.upstream})" if need is not None else "none"
+        table.add_row(agent.name, agent.version, agent.harness or "none", model, agent.tier)
+    Console().print(table, markup=False, highlight=False)
+
+
+@app.command("show")
+def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show what an agent is made of, with the digest that stands in records."""
+    facts = _facts(make_agent(name, None, open_stores(workspace).workspace))
+    if as_json:
+        print(json.dumps({"schema": "referee.agent-facts/1", **facts}, ensure_ascii=False, indent=2))  # noqa: T201
+        return
+    for label, value in facts.items():
+        typer.echo(f"{label:10} {value if value is not None else 'none'}")
+
+
+@app.command("check")
+def check(
+    name: NameArgument,
+    seconds: Annotated[int, typer.Option(min=10, max=3600, help="The agent's time for the one step.")] = 300,
+    cap_usd: Annotated[
+        float | None, typer.Option(min=0.001, help="The cap of the check's key (default: the workspace's).")
+    ] = None,
+    sandbox: Annotated[SandboxChoice | None, typer.Option(help="docker, overlay or auto.")] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Install the agent NAME, ask its model for one trivial step, read its report, and tell what that cost."""
+    stores = open_stores(workspace)
+    agent = make_agent(name, None, stores.workspace)
+    make_workspace(stores)
+    check_host_disk(stores.workspace)
+    rules = make_rules(stores.workspace, None, None)
+    keys = make_keys(stores.workspace, os.environ) if agent.need is not None else None
+    bounds = Bounds(
+        cap_usd=cap_usd if cap_usd is not None else rules.cap_usd,
+        seconds=seconds,
+        limits=rules.limits,
+        workspace=workspace_id(stores.workspace),
+        ca_bundle=stores.workspace.ca_bundle(),
+    )
+    try:
+        with (
+            ended_politely(),
+            tempfile.TemporaryDirectory(prefix="referee-check-") as scratch,
+            Progress(Console(stderr=True), quiet=quiet) as progress,
+        ):
+            if keys is not None:
+                for sentence in keys.sweep([planned.run for planned in stores.records.attempts_under_way()]):
+                    progress.say(f"found: {sentence}")
+            checked = check_agent(
+                agent,
+                sandbox=choose_sandbox(stores.workspace, sandbox),
+                keys=keys,
+                bounds=bounds,
+                scratch=Path(scratch),
+                tell=progress.tell,
+                on_output=progress.output,
+            )
+    finally:
+        if keys is not None:
+            keys.stop()
+    if as_json:
+        print(json.dumps(checked.document(), ensure_ascii=False, indent=2))  # noqa: T201 — the document is the output
+    else:
+        print_checked(Console(soft_wrap=True), checked)
+    if checked.trouble is not None:
+        raise checked.trouble
+
+
+def print_checked(console: Console, checked: Checked) -> None:
+    """The check as lines: what was done, what it cost, what became of the key."""
+    rows = {
+        "agent": f"{checked.agent} {checked.version}",
+        "harness": checked.harness or "none",
+        "model": checked.model or "none: it speaks to no model",
+        "install": _install(checked),
+        "step": _step(checked),
+        "report": _report(checked),
+        **({} if checked.spending is None else _spending(checked.spending)),
+    }
+    for label, value in rows.items():
+        console.print(f"{label:8} {visible(value)}", markup=False, highlight=False)
+    if checked.trouble is not None and checked.printed:
+        console.print("it printed at the end:", markup=False, highlight=False)
+        for line in checked.printed:
+            console.print(f"  {visible(line)}", markup=False, highlight=False)
+
+
+def _install(checked: Checked) -> str:
+    if checked.install_seconds is None:
+        return "failed"
+    tree = f", tree {checked.tree_digest}" if checked.tree_digest is not None else ""
+    return f"ready in {checked.install_seconds:.1f} s{tree}"
+
+
+def _step(checked: Checked) -> str:
+    if checked.step_seconds is None:
+        return "not made"
+    ended = "no exit status" if checked.exit_status is None else f"exit status {checked.exit_status}"
+    return f"{checked.step_seconds:.1f} s, {ended}"
+
+
+def _report(checked: Checked) -> str:
+    if checked.report is None:
+        return "none"
+    quoted = "quotes the line that the step printed" if checked.quoted else "does not quote what the step printed"
+    return f"read; final_state {quoted}"
+
+
+def _spending(spending: SpendingFacts) -> dict[str, str]:
+    told = [
+        f"{count} {what}"
+        for count, what in (
+            (spending.calls, "calls"),
+            (spending.input_tokens, "tokens in"),
+            (spending.cached_tokens, "of them cached"),
+            (spending.output_tokens, "tokens out"),
+            (spending.refused or None, "refused"),
+        )
+        if count is not None
+    ]
+    cost = "not known" if spending.spent_usd is None else f"{spending.spent_usd:.6f} USD"
+    gone = "deleted" if spending.deleted else "NOT known to be deleted"
+    return {
+        "tokens": ", ".join(told) or f"the broker {spending.broker} does not tell",
+        "cost": f"{cost} of at most {spending.cap_usd:g} USD",
+        "key": f"{spending.key}: {gone}: {spending.how}",
+    }
+
+
+def _facts(agent: Agent) -> dict[str, Any]:
+    need = agent.need
+    return {
+        "name": agent.name,
+        "version": agent.version,
+        "harness": agent.harness,
+        "model": need.model if need is not None else None,
+        "upstream": need.upstream if need is not None else None,
+        "surface": need.dialect if need is not None else None,
+        "tier": agent.tier,
+        "digest": agent.digest(),
+    }
