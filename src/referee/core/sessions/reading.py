@@ -8,8 +8,8 @@ from referee.core.canonical import canonical_bytes
 from referee.core.sessions.announced import read_announced
 from referee.core.sessions.claude_code import read_claude_code
 from referee.core.sessions.codex import read_codex
+from referee.core.sessions.command_lines import read_aider, read_mini_swe_agent
 from referee.core.sessions.gemini_cli import read_gemini_cli
-from referee.core.sessions.mini_swe_agent import read_mini_swe_agent
 from referee.core.sessions.opencode import read_opencode
 from referee.core.sessions.openhands import read_openhands
 from referee.core.sessions.steps import REDACTED, Step, Told
@@ -23,10 +23,8 @@ READERS: dict[str, Callable[[Iterable[bytes]], Told]] = {
     "opencode": read_opencode,
     "mini-swe-agent": read_mini_swe_agent,
     "openhands": read_openhands,
+    "aider": read_aider,
 }
-
-#: Harnesses whose output does not tell what they did, with the reason.
-SILENT = {"aider": "the recording shows changes as the model wrote them, not as they were made"}
 
 
 def read(harness: str | None, raw: Iterable[bytes]) -> Told:
@@ -36,8 +34,6 @@ def read(harness: str | None, raw: Iterable[bytes]) -> Told:
         harness: as it stands in the lock; None, or one without a format of its own: the agent may announce its steps.
         raw: the bytes of ``session.raw``.
     """
-    if harness in SILENT:
-        return Told(why_not=SILENT[harness])
     told = READERS.get(harness or "", read_announced)(raw)
     if any(_redacted(step) for step in told.steps):
         sentence = "a credential was removed from a command, so it is not told whole"

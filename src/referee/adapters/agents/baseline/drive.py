@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from . import debian, documents
+from . import announce, debian, documents
 from .ecosystems import plans
 from .ecosystems.plan import Plan, Tests
 from .examples import Tried
@@ -202,7 +202,7 @@ def _give_inputs(quickstart: Quickstart, line: str) -> None:
         text = _CONTENTS.get(found.group(1) if found else "", "{}\n").replace("{}", word)
         name = f"{word}{found.group(1) if found else ''}"
         quickstart.add_file(name, text)
-        (quickstart.cwd / name).write_text(text, encoding="utf-8")
+        announce.write(quickstart.cwd / name, text)
 
 
 def _follows(shop: Workshop, quickstart: Quickstart, line: str) -> bool:

@@ -6,12 +6,11 @@ import ast
 import json
 import re
 import shlex
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import blocks, commands
+from . import announce, blocks, commands
 from .blocks import Typed
 from .documents import Document
 from .ecosystems.plan import Plan
@@ -90,8 +89,7 @@ class Examples:
     def fresh(self) -> None:
         """An empty place for the examples of a package."""
         if self.shop.mission.kind == "package":
-            shutil.rmtree(self.cwd, ignore_errors=True)
-            self.cwd.mkdir(parents=True)
+            self.shop.run(f"rm -rf {self.cwd} && mkdir -p {self.cwd}", cwd=self.shop.project, timeout=60, show=False)
             if self.shop.unprivileged:
                 self.shop.run(f"chown -R runner {self.shop.project}", timeout=60, show=False)
         else:
@@ -220,7 +218,7 @@ class Examples:
 
     def _save(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> None:
         value = {"package": list(self.plan.packages), "paths": paths, "snippets": listed}
-        (self.shop.verify / f"{language}.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
+        announce.write(self.shop.verify / f"{language}.json", json.dumps(value, indent=1))
 
     def _start(self) -> None:
         self.fresh()
@@ -229,13 +227,13 @@ class Examples:
                 target = self.cwd / step["name"]
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if not target.exists() or self.shop.mission.kind == "package":
-                    target.write_text(step["text"], encoding="utf-8")
+                    announce.write(target, step["text"])
 
     def _trial(self, language: str, listed: list[dict[str, Any]], paths: list[str]) -> dict[str, Any]:
         self._start()
         self._save(language, listed, paths)
         out = self.shop.verify / f"{language}-trial.json"
-        out.unlink(missing_ok=True)
+        announce.remove(out)
         limit = self.shop.mission.slice(0.12, least=120)
         line = f"{self._line(language)} --trial {out}"
         result = self.shop.work(line, cwd=self.cwd, timeout=limit, must=False, example=True)
@@ -311,7 +309,7 @@ class Examples:
             for _ in range(2):
                 self._start()
                 self._save(language, listed, paths)
-                out.unlink(missing_ok=True)
+                announce.remove(out)
                 line = self._line(language) + (f" --trial {out}" if language == "javascript" else "")
                 result = self.shop.run(self.shop.as_user(line), cwd=self.cwd, timeout=300, show=False)
                 seen.append(_by_example(result))

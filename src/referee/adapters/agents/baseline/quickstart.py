@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import commands
+from . import announce, commands
 from .blocks import VERBS
 from .commands import Command
 from .debian import install
@@ -166,7 +165,7 @@ class Quickstart(Examples):
         for step in self.steps:
             if step["kind"] == "file" and not (self.cwd / step["name"]).exists():
                 (self.cwd / step["name"]).parent.mkdir(parents=True, exist_ok=True)
-                (self.cwd / step["name"]).write_text(step["text"], encoding="utf-8")
+                announce.write(self.cwd / step["name"], step["text"])
 
     def _one(self, command: Command, here: str) -> None:
         result = self.shop.work(
@@ -335,7 +334,7 @@ class Quickstart(Examples):
                 for name in shop.services
             ],
         }  # fmt: skip
-        (shop.verify / "plan.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
+        announce.write(shop.verify / "plan.json", json.dumps(value, indent=1))
 
 
 def verify_line(shop: Workshop) -> str:
@@ -357,5 +356,5 @@ def place_payload(shop: Workshop) -> None:
     shop.verify.mkdir(parents=True, exist_ok=True)
     for entry in sorted(source.iterdir()):
         if entry.suffix in {".py", ".mjs"} and entry.name != "__init__.py":
-            shutil.copyfile(entry, shop.verify / entry.name)
+            announce.write(shop.verify / entry.name, entry.read_text(encoding="utf-8"))
     say(f"# the verification will stand in {shop.verify}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import socket
 import time
 from collections.abc import Sequence
@@ -241,7 +242,7 @@ def env_file(shop: Workshop, _match: re.Match[str], _result: Result, _argument: 
         for source in sorted(shop.project.glob(f"**/{name}"))[:5]:
             target = source.with_name(".env")
             if not target.exists() and "node_modules" not in source.parts:
-                target.write_bytes(source.read_bytes())
+                shop.run(f"cp {shlex.quote(str(source))} {shlex.quote(str(target))}", timeout=60, show=False)
                 return Applied(f"copied {name} to .env")
     return None
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import debian
+from . import announce, debian
 from .ecosystems import go, look, php, ruby, rust
 from .terminal import Result
 from .workshop import Applied, Remedy
@@ -102,7 +102,7 @@ def maven_from_debian(shop: Workshop, _match: re.Match[str], _result: Result, _a
     config = shop.project / ".mvn/maven.config"
     config.parent.mkdir(exist_ok=True)
     kept = look.text(config).rstrip("\n")
-    config.write_text((f"{kept}\n" if kept else "") + f"-o\n-s\n{_SETTINGS}\n", encoding="utf-8")
+    announce.write(config, (f"{kept}\n" if kept else "") + f"-o\n-s\n{_SETTINGS}\n")
     return Applied("took Maven's plugins and libraries from Debian's offline repository (.mvn/maven.config)")
 
 
@@ -160,7 +160,7 @@ def java_release(shop: Workshop, match: re.Match[str], _result: Result, _argumen
     kept = look.text(config).rstrip("\n")
     names = ("maven.compiler.source", "maven.compiler.target", "maven.compiler.release", "java.version")
     lines = "".join(f"-D{name}={target}\n" for name in names)
-    config.write_text((f"{kept}\n" if kept else "") + lines, encoding="utf-8")
+    announce.write(config, (f"{kept}\n" if kept else "") + lines)
     return Applied(f"built it for Java {target} in place of {wanted} (.mvn/maven.config)")
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import debian
+from . import announce, debian
 from .terminal import Result
 from .workshop import Applied, Remedy
 
@@ -163,7 +163,7 @@ def entry(shop: Workshop, match: re.Match[str], result: Result, _argument: str) 
         return None
     path.parent.mkdir(parents=True, exist_ok=True)
     shop.made[name] = "const answer = 40 + 2;\nconsole.log('answer', answer);\n"
-    path.write_text(shop.made[name], encoding="utf-8")
+    announce.write(path, shop.made[name])
     return Applied(f"gave it a small {name} of ours as its input", result.command)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import announce
 from .payload.verify import ports_of
 
 _HEAD = 40_000
@@ -120,6 +121,7 @@ def run(
     if show:
         say(f"$ {command}")
     started = time.monotonic()
+    number = announce.begins(command, cwd=cwd, env=env, seconds=timeout)
     process = subprocess.Popen(
         ["/bin/bash", "-c", command],
         cwd=cwd,
@@ -132,6 +134,7 @@ def run(
     ends = _Ends()
     ports: list[int] = []
     code, waiting = _follow(process, ends, started + timeout, show=show, ports=ports if serving else None)
+    announce.ended(number, status=code, took=time.monotonic() - started)
     if ports:
         say(f"[it listens on port {ports[0]}: stopped for now]")
     elif code is None and not waiting and show:

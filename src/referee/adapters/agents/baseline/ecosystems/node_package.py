@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import announce
 from .plan import Plan, Tests, Tool
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def from_comments(shop: Workshop) -> tuple[Path | None, tuple[Tests, ...]]:
         return None, ()
     target = shop.verify / "examples.md"
     text = "".join(f"## Example {number + 1}\n\n```js\n{code}\n```\n\n" for number, code in enumerate(found[:_MOST]))
-    target.write_text("# Examples in comments\n\n" + text, encoding="utf-8")
+    announce.write(target, "# Examples in comments\n\n" + text)
     return target, ()
 
 
