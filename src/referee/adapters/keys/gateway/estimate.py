@@ -8,6 +8,7 @@ length alone is about four times too much and would end a run long before its ca
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from referee.core.spending import Dialect
 
@@ -42,6 +43,8 @@ _REFERENCES: dict[Dialect, tuple[bytes, ...]] = {
 }
 
 _KEPT = 4
+#: A request of which less than one part in so many is new is an earlier one, grown.
+_MOSTLY = 8
 _LARGEST_KEPT = 4 * 2**20
 
 
@@ -50,21 +53,22 @@ class Seen:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._latest: deque[tuple[bytes, int]] = deque(maxlen=_KEPT)
+        self._latest: deque[tuple[bytes, int, int]] = deque(maxlen=_KEPT)
 
     def counted(self, body: bytes, input_tokens: int) -> None:
         """Remember how many tokens ``body`` was."""
         if len(body) <= _LARGEST_KEPT:
-            self._latest.append((body, input_tokens))
+            self._latest.appendleft((body, input_tokens, self._extra(body)))
 
     def most_tokens(self, body: bytes) -> int:
         """No fewer than the input tokens of ``body``."""
-        least = len(body) + ADDED_TOKENS + self._extra(body)
-        for earlier, tokens in self._latest:
-            kept = common(earlier, body)
-            fresh = len(body) - kept
-            extra = max(0, self._extra(body) - self._extra(earlier))
-            least = min(least, tokens + fresh + ADDED_TOKENS + _SEAM_TOKENS + extra)
+        extra = self._extra(body)
+        least = len(body) + ADDED_TOKENS + extra
+        for earlier, tokens, extra_then in self._latest:
+            fresh = len(body) - common(earlier, body)
+            least = min(least, tokens + fresh + ADDED_TOKENS + _SEAM_TOKENS + max(0, extra - extra_then))
+            if fresh * _MOSTLY < len(body):
+                break  # it is that one grown: no other will tell more
         return least
 
     def _extra(self, body: bytes) -> int:
@@ -74,23 +78,22 @@ class Seen:
 
 
 def common(one: bytes, other: bytes) -> int:
-    """How many bytes two texts share at their beginning and at their end together."""
+    """How many bytes two texts share at their beginning and at their end together, none of them twice."""
     shortest = min(len(one), len(other))
-    ahead = _shared(one[:shortest], other[:shortest])
-    rest = shortest - ahead
-    if not rest:
-        return ahead
-    return ahead + _shared(one[len(one) - rest :][::-1], other[len(other) - rest :][::-1])
+    ahead = _most(shortest, lambda low, high: one[low:high] == other[low:high])
+    a, b = len(one), len(other)
+    behind = _most(shortest - ahead, lambda low, high: one[a - high : a - low] == other[b - high : b - low])
+    return ahead + behind
 
 
-def _shared(one: bytes, other: bytes) -> int:
-    """The length of the common beginning of two texts of one length."""
-    low, high = 0, len(one)
-    if one == other:
-        return high
+def _most(limit: int, same: Callable[[int, int], bool]) -> int:
+    """The largest length up to ``limit`` for which ``same`` holds from 0 on."""
+    if same(0, limit):
+        return limit
+    low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if same(low, middle):
             low = middle
         else:
             high = middle - 1
