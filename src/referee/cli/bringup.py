@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject
+from referee.cli.keys_at_start import keys_at_start, sweep_keys
 from referee.cli.options import WorkspaceOption
 from referee.cli.politely import ended_politely
 from referee.cli.progress import Progress
@@ -33,13 +35,14 @@ from referee.cli.wiring import (
 )
 from referee.core.records import AttemptEnded, Record
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched, UsageError
-from referee.protocols import Agent, Sandbox
+from referee.protocols import Agent, Keys, Sandbox
 from referee.publish import words
+from referee.publish.spent import spent_words
 from referee.runner.attempt import run_attempt
 from referee.runner.plan import Plan, PlannedSubject, Rules, make_plan
 from referee.runner.recover import recover
 from referee.runner.rejudge import judge_run
-from referee.runner.series import Series, next_index, run_series
+from referee.runner.series import Patience, Series, next_index, run_series
 from referee.scoring.attempts import Judgement
 from referee.scoring.render import points
 from referee.scoring.verdicts import AgentTier, Verdict, verdict
@@ -85,9 +88,9 @@ def run(
         raise UsageError("--stronger goes with --until-verdict")
     stores = open_stores(workspace)
     series = Series("until-verdict", stronger=stronger is not None) if until_verdict else Series("runs", runs)
-    agents = [make_agent(agent, command, stores.workspace)]
+    agents = [make_agent(agent, command, stores.workspace, sandbox=sandbox)]
     if stronger is not None:
-        agents.append(make_stronger(stronger, stores.workspace))
+        agents.append(make_stronger(stronger, stores.workspace, sandbox=sandbox))
     with Progress(Console(stderr=True), quiet=quiet) as progress:
         document = measure(
             subject,
@@ -123,18 +126,32 @@ def measure(
     make_workspace(stores)
     check_host_disk(stores.workspace)
     chosen = choose_sandbox(stores.workspace, sandbox_choice, display=subject.content.display)
-    for sentence in recover(stores.records, stores.evidence, stores.workspace.spool, chosen):
-        progress.say(f"found: {sentence}")
-    plans = [_plan(subject, stores, agent, chosen, rules) for agent in agents]
-    _announce(plans[0], progress)
-    bench = make_bench(stores, chosen)
+    keys = keys_at_start(stores, agents, progress.say)
+    try:
+        found = recover(stores.records, stores.evidence, stores.workspace.spool, chosen, keys)
+        for sentence in [*found, *sweep_keys(stores, keys)]:
+            progress.say(f"found: {sentence}")
+        plans = [_plan(subject, stores, agent, chosen, rules) for agent in agents]
+        _announce(plans[0], progress)
+        judgements = _make_attempts(plans, stores, series, chosen, keys, progress)
+    finally:
+        if keys is not None:
+            keys.stop()
+    return describe(plans[0], judgements, stores.records.read())
+
+
+def _make_attempts(
+    plans: Sequence[Plan], stores: Stores, series: Series, sandbox: Sandbox, keys: Keys | None, progress: Progress
+) -> list[Judgement]:
+    """The attempts of a series, each judged as soon as it has ended."""
+    bench = replace(make_bench(stores, sandbox), keys=keys)
     by_tier = {plan.agent.tier: plan for plan in plans}
 
     def attempt(tier: AgentTier) -> Judgement:
         plan = by_tier[tier]
         check_host_disk(stores.workspace)
-        index = next_index(stores.records.read(), subject=subject.name, agent=plan.agent.name)
-        progress.say(f"attempt {index} of {subject.name} by {plan.agent.name}")
+        index = next_index(stores.records.read(), subject=plan.subject.ref.name, agent=plan.agent.name)
+        progress.say(f"attempt {index} of {plan.subject.ref.name} by {plan.agent.name}")
         try:
             run_id = run_attempt(plan, index, bench, tell=progress.tell, on_output=progress.output)
         except KeyboardInterrupt:
@@ -144,9 +161,10 @@ def measure(
         progress.say(f"  {run_id}: {judgement.sentence()}")
         return judgement
 
+    settings = stores.workspace.config.keys
+    patience = Patience(first_seconds=settings.retry_seconds, tries=settings.retries, tell=progress.say)
     with ended_politely():
-        judgements = run_series(series, tier=plans[0].agent.tier, attempt=attempt)
-    return describe(plans[0], judgements, stores.records.read())
+        return run_series(series, tier=plans[0].agent.tier, attempt=attempt, patience=patience)
 
 
 def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:
@@ -217,9 +235,13 @@ def describe(plan: Plan, judgements: Sequence[Judgement], records: Sequence[Reco
     }
 
 
+#: What of an attempt's facts its document shows.
+_SEEN = {"recording", "quiet", "rerun", "network", "spending", "observed", "phases", "machine"}
+
+
 def _seen(end: AttemptEnded) -> dict[str, Any]:
-    facts = end.model_dump(mode="json", include={"recording", "quiet", "rerun", "network", "phases", "machine"})
-    return {**facts, "files": {ref.name: ref.digest for ref in end.evidence}}
+    facts = end.model_dump(mode="json", include=_SEEN)
+    return {**facts, "spent_words": spent_words(end), "files": {ref.name: ref.digest for ref in end.evidence}}
 
 
 def exit_code(document: dict[str, Any]) -> int:
@@ -244,6 +266,8 @@ def print_document(console: Console, document: dict[str, Any]) -> None:
             rows = "  ".join(f"{name} {points(value)}" for name, value in attempt["rows"].items())
             line(f"    {attempt['outcome']}  {points(attempt['total'])} of 100   {rows}")
             line(f"    corroboration: {attempt['corroboration'].replace('_', ' ')}")
+        if attempt.get("spending"):
+            line(f"    model: {attempt['spent_words']}")
         if attempt["reason"]:
             line(f"    {attempt['reason']}")
         line(f"    evidence {attempt['evidence']}")

@@ -1,0 +1,45 @@
+"""Keys at the start of a command: who makes them, and what earlier runs left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from referee.cli.wiring import Stores, make_keys
+from referee.errors import ConfigError, CouldNotVerify
+from referee.protocols import Agent, Keys
+
+
+def keys_at_start(stores: Stores, agents: Sequence[Agent], say: Callable[[str], None]) -> Keys | None:
+    """Who makes keys: for agents with a model, and where an earlier run may have left a key; else None.
+
+    Raises:
+        ConfigError: an agent needs a key, and the broker's settings cannot be used.
+        CouldNotVerify: it needs one, and the workspace's secret cannot be used.
+    """
+    needed = any(agent.need is not None for agent in agents)
+    if not needed and not _keys_left(stores):
+        return None
+    try:
+        return make_keys(stores.workspace, os.environ)
+    except (ConfigError, CouldNotVerify) as exc:
+        if needed:
+            raise
+        say(f"note: keys of earlier runs are not looked after: {exc.message}")
+        return None
+
+
+def sweep_keys(stores: Stores, keys: Keys | None) -> list[str]:
+    """Delete every key that belongs to no running attempt; one sentence for each."""
+    if keys is None:
+        return []
+    return keys.sweep([planned.run for planned in stores.records.attempts_under_way()])
+
+
+def _keys_left(stores: Stores) -> bool:
+    """Whether a key of this workspace is not known to be deleted, or a dead run had one: both cheap to see."""
+    if any((stores.workspace.keys / "live").glob("*.json")):
+        return True
+    if not any(stores.workspace.spool.glob("r-*")):
+        return False
+    return any(planned.lock.agent.cap_usd is not None for planned in stores.records.open_attempts())
