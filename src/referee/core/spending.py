@@ -50,7 +50,7 @@ class Exchange(Fact):
         model: as the agent named it.
         status: what the agent was answered (HTTP).
         upstream_status: what the upstream answered; None where it was not asked or gave no answer.
-        refused: why it was not sent upstream (``cap``, ``model``, ``path``, ``closed``, ``busy``); None where it was.
+        refused: why it was not sent upstream (``cap``, ``model``, ``path``, ``body``, ``busy``); None where it was.
         broke: how the upstream failed (``timeout``, ``connect``, ``reset``, ``protocol``); None where it did not.
         usage: None where the upstream told none: then ``cost_usd`` is the upper estimate, never 0.
         upper_usd: the estimate that was held before it was sent.
@@ -83,11 +83,12 @@ class SpendingFacts(Fact):
         cap_usd: the limit in force.
         spent_usd: the sum; None where the broker could not tell.
         calls: exchanges that went upstream; ``refused`` those that did not.
-        failed_upstream: of the calls, those that the upstream failed (status 429 or 5xx, or no whole answer).
+        failed_upstream: of the calls, those that the upstream failed (status 401 to 403, 429 or 5xx, or no whole answer).
         ended_by_upstream: the last call of the run was one of these.
         capped: at least one call was refused because it might have exceeded the cap.
         broken: how the broker's own part failed under the run (its thread died, it could not forward or note a call);
             None where it did not. Such an attempt is not the agent's failure.
+        price: what was reckoned with, and where it is from; None where the broker reckons itself.
         deleted: the key is confirmed to be dead; ``how`` says how that is known.
     """
 
@@ -105,6 +106,7 @@ class SpendingFacts(Fact):
     cached_tokens: int | None = None
     output_tokens: int | None = None
     broken: str | None = None
+    price: Price | None = None
     deleted: bool
     how: str
 

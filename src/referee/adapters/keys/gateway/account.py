@@ -16,7 +16,7 @@ from referee.adapters.keys.gateway.estimate import Seen
 from referee.adapters.keys.gateway.prices import Tariff
 from referee.adapters.keys.gateway.upstream import Upstream
 from referee.core.redaction import Redactor
-from referee.core.spending import Exchange, SpendingFacts, Usage
+from referee.core.spending import Exchange, Price, SpendingFacts, Usage
 from referee.protocols import ModelNeed
 
 _NANOS = 10**9
@@ -122,13 +122,22 @@ class Account:
             model=self.need.model,
             cap_usd=self.cap_usd,
             broken=self.broken,
+            price=self.tariff.listed,
             deleted=deleted,
             how=how,
         )
 
 
 def summed(
-    exchanges: list[Exchange], *, key: str, model: str, cap_usd: float, broken: str | None, deleted: bool, how: str
+    exchanges: list[Exchange],
+    *,
+    key: str,
+    model: str,
+    cap_usd: float,
+    broken: str | None,
+    price: Price | None,
+    deleted: bool,
+    how: str,
 ) -> SpendingFacts:
     """The facts of a key from its exchanges."""
     # The list of models is answered here.
@@ -149,6 +158,7 @@ def summed(
         cached_tokens=sum(usage.cached_input for usage in usages),
         output_tokens=sum(usage.output for usage in usages),
         broken=broken,
+        price=price,
         deleted=deleted,
         how=how,
     )

@@ -257,6 +257,7 @@ class GatewayKeys:
             model=entry.model,
             cap_usd=entry.cap_usd,
             broken=None,
+            price=None,
             deleted=gone,
             how=f"{_CLOSED_BY_DEATH}; calls that were under way then are not counted" if gone else "its process lives",
         )
