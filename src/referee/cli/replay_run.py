@@ -25,8 +25,9 @@ from referee.errors import (
     NothingMatched,
 )
 from referee.publish import words
+from referee.publish.replays import judge_cold
 from referee.runner.rejudge import read_named
-from referee.runner.replay import judge_cold, replay_run
+from referee.runner.replay import replay_run
 from referee.scoring.cold import Cold
 from referee.scoring.gather import RunRecords, gather
 

@@ -35,6 +35,7 @@ def show(
     _head(console, view)
     _scores(console, view)
     _corroboration(console, view)
+    _cold(console, view)
     _report(console, detail)
     _phases(console, detail)
     _evidence(console, view)
@@ -93,6 +94,12 @@ def _corroboration(console: Console, run: RunView) -> None:
         _line(console, "run again", rerun.command)
         ended = "stopped at its time limit" if rerun.timed_out else f"exit status {rerun.exit_status}"
         _line(console, "", f"{rerun.could_not_run or ended}, after {words.seconds(rerun.seconds)}")
+
+
+def _cold(console: Console, run: RunView) -> None:
+    for one in run.replays:
+        _line(console, "replayed", f"{words.say(words.COLD, one.status)}, {words.moment(one.at)} UTC: {one.reason}")
+        _line(console, "", f"{one.ran} of {words.count(one.commands, 'recorded step')} done again, replay {one.replay}")
 
 
 def _report(console: Console, detail: DetailView) -> None:

@@ -66,6 +66,8 @@ def _tell(console: Console, done: Verified, site: SiteVerified, reports: Reports
     console.print(f"  evidence      {done.evidence_files} files, {done.evidence_bytes} bytes; {done.unnamed} unnamed")
     console.print(f"  recordings    {done.derived} casts and transcripts derived again, the same to the byte")
     console.print(f"  scores        {done.scores} computed again, {done.scores_compared} compared with scores/")
+    if done.replays:
+        console.print(f"  replays       {done.replays} compared with their recordings and judged again")
     if done.shards:
         console.print(
             f"  bake-offs     {done.shards} shards with {done.rows} rows, every verdict computed again from "

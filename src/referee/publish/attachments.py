@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from referee.core.canonical import digest_of_bytes, strict_loads
-from referee.core.records import AttemptEnded, AttemptFound, EvidenceRef
+from referee.core.records import AttemptEnded, AttemptFound, EvidenceRef, Replayed
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
 from referee.core.transcript import PlainText
 from referee.errors import Finding, ReportRejected, UsageError
@@ -38,6 +38,9 @@ WHAT = {
     "mission.json": "the mission, with the instructions given to the agent",
     "subject.toml": "the subject as it was pinned",
     "packages.json": "packages of the environment",
+    "commands.json": "what the recording tells that the agent did",
+    "replay.txt": "log of the replay: each command, its output and status",
+    "replay.json": "status and length of each step of the replay",
     "manifest.json": "the manifest: names, sizes and digests of all files",
 }
 
@@ -58,7 +61,7 @@ PHASES = {
 class Attachments:
     """The evidence of one run, by file name."""
 
-    def __init__(self, ended: AttemptEnded | AttemptFound | None, evidence: Evidence) -> None:
+    def __init__(self, ended: AttemptEnded | AttemptFound | Replayed | None, evidence: Evidence) -> None:
         self._ended = ended
         self._evidence = evidence
         self._refs: Mapping[str, EvidenceRef] = {ref.name: ref for ref in ended.evidence} if ended else {}

@@ -10,7 +10,16 @@ from typing import Any
 import referee
 from referee.core.records import AttemptEnded
 from referee.publish.spent import spent_document
-from referee.publish.views import AgentView, DetailView, FileView, RunView, SiteView, StandingView, SubjectView
+from referee.publish.views import (
+    AgentView,
+    DetailView,
+    FileView,
+    ReplayView,
+    RunView,
+    SiteView,
+    StandingView,
+    SubjectView,
+)
 
 RUN_SCHEMA = "referee.run/1"
 SUBJECT_SCHEMA = "referee.subject-results/1"
@@ -48,6 +57,7 @@ def run_document(run: RunView, detail: DetailView) -> dict[str, Any]:
             for step in detail.steps
         ],
         "files": [_file(file) for file in run.files],
+        "replays": [_replay(one) for one in run.replays],
         "corrections": [{"at": note.at, "note": note.note} for note in run.corrections],
     }
 
@@ -71,6 +81,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "rows": None if counting is None else {row.name: row.points for row in counting.rows},
         "corroboration": run.corroboration,
         "flagged": run.flagged,
+        "cold": None if run.cold is None else run.cold.status,
         "notes": len(run.corrections),
         "spent": run.ended.spent_usd if isinstance(run.ended, AttemptEnded) else None,
         "spending": spent_document(run.ended),
@@ -162,6 +173,21 @@ def _agent(agent: AgentView) -> dict[str, Any]:
         "version": agent.version,
         "digest": agent.digest,
         "tier": agent.tier,
+    }
+
+
+def _replay(one: ReplayView) -> dict[str, Any]:
+    return {
+        "replay": one.replay,
+        "at": one.at,
+        "status": one.status,
+        "reason": one.reason,
+        "commands": one.commands,
+        "ran": one.ran,
+        "command": one.command,
+        "image_digest": one.image_digest,
+        "evidence": None if one.manifest is None else one.manifest.digest,
+        "files": [_file(file) for file in one.files],
     }
 
 

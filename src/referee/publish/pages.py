@@ -102,12 +102,16 @@ def write_pages(facts: Facts, out: Path, reports: tuple[ReportView, ...] = ()) -
         _json(out / "runs" / run.run / "run.json", export.run_document(run, detail))
         for part in cast.parts if cast else ():
             _text(out / "runs" / run.run / f"cast-{part.number}.js", part.script())
-    return {
-        blob(file): file.digest
-        for run in site.runs
-        for file in (*run.files, *((run.manifest,) if run.manifest else ()))
-        if file.there
-    }
+    return {blob(file): file.digest for run in site.runs for file in _evidence(run) if file.there}
+
+
+def _evidence(run: RunView) -> Iterable[FileView]:
+    """Every file of evidence of a run and of its replays, manifests too."""
+    yield from run.files
+    yield from (run.manifest,) if run.manifest else ()
+    for replay in run.replays:
+        yield from replay.files
+        yield from (replay.manifest,) if replay.manifest else ()
 
 
 def _check_names(site: SiteView) -> None:
@@ -140,6 +144,7 @@ def templates() -> Environment:
         "verdict_words": partial(words.say, words.VERDICTS),
         "outcome_words": partial(words.say, words.OUTCOMES),
         "corroboration_words": partial(words.say, words.CORROBORATION),
+        "cold_words": partial(words.say, words.COLD),
         "depth_words": partial(words.say, words.DEPTHS),
         "figure": render.number,
         "points": render.points,

@@ -81,6 +81,22 @@ class PackageView:
 
 
 @dataclass(frozen=True)
+class ReplayView:
+    """One replay of a run on a pristine machine: what it says (``scoring.cold``), why, and the evidence of it."""
+
+    replay: str
+    at: str
+    status: str
+    reason: str
+    commands: int
+    ran: int
+    command: str | None
+    image_digest: str
+    files: tuple[FileView, ...]
+    manifest: FileView | None
+
+
+@dataclass(frozen=True)
 class RunView:
     """One attempt, from its records and its judgement.
 
@@ -109,6 +125,13 @@ class RunView:
     corrections: tuple[Correction, ...]
     objections: tuple[str, ...]
     never: tuple[str, ...]
+    replays: tuple[ReplayView, ...] = ()
+
+    @property
+    def cold(self) -> ReplayView | None:
+        """The replay that counts: the last that came to a result, else the last; None where there is none."""
+        decided = [one for one in self.replays if one.status != "could_not_be_replayed"]
+        return next(reversed(decided or self.replays), None)
 
     @property
     def subject(self) -> str:

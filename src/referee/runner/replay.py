@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from referee.benchmarks.bringup.canary import ask_network
 from referee.benchmarks.bringup.redo import Redo, StoppedHere
 from referee.benchmarks.bringup.rerun import rerun
-from referee.core.canonical import canonical_bytes, strict_loads
+from referee.core.canonical import canonical_bytes
 from referee.core.records import AttemptEnded, NetworkFacts, Replayed, RerunFacts
-from referee.core.report import Report, Verification, parse_report
-from referee.core.sessions.reading import commands_bytes, read
+from referee.core.report import Report, Verification
+from referee.core.sessions.reading import commands_bytes
 from referee.core.sessions.steps import StepDone, Told
-from referee.errors import CouldNotVerify, EnvironmentUnavailable, Finding, MachineFault, ReportRejected
-from referee.protocols import WORK, Evidence, Machine, MachineSpec, Placement, Source
+from referee.errors import CouldNotVerify, EnvironmentUnavailable, MachineFault
+from referee.protocols import WORK, Machine, MachineSpec, Placement, Source
+from referee.publish.replays import report_of, told_by
 from referee.runner.attempt import GRACE_SECONDS, RERUN_SECONDS, Bench
 from referee.runner.journal import now
 from referee.runner.place import placement_tar
 from referee.runner.plan import new_run_id
 from referee.runner.rejudge import read_named
 from referee.runner.seal import seal
-from referee.scoring.cold import Cold, judge_replay
 from referee.scoring.gather import RunRecords
 
 COMMANDS_NAME, LOG_NAME, DONE_NAME, FACTS_NAME, RERUN_NAME = (
@@ -42,7 +42,6 @@ FACTS_SCHEMA = "referee.replayed/1"
 #: What of the record only exists once the evidence is sealed.
 _AFTER_SEALING = {"kind", "at", "evidence", "evidence_digest"}
 _STALE_SECONDS = 86_400.0
-_PIECE = 1 << 20
 
 
 @dataclass
@@ -83,7 +82,7 @@ def replay_run(
             f"here is {environment.image_digest}",
             todo="replay it where that environment is; `referee env show` tells which one is here",
         )
-    told, report = told_by(found, bench.evidence), report_of(end, bench.evidence)
+    told, report = told_by(found, bench.evidence), report_of(found, bench.evidence)
     name = "p" + new_run_id()[1:]
     directory = bench.spool / name
     _sweep(bench.spool)
@@ -181,9 +180,9 @@ def _redo(
     machine: Machine, told: Told, directory: Path, limit: float, seen: _Seen, tell: Callable[[str], None]
 ) -> None:
     with (directory / LOG_NAME).open("wb") as log:
+        tell(f"replay: doing {len(told.steps)} recorded steps again")
         redo = Redo(machine, told, deadline=time.monotonic() + limit, write=_into(log))
         for number in range(1, len(told.steps) + 1):
-            tell(f"step {number} of {len(told.steps)}")
             try:
                 seen.done.append(redo.do(number))
                 trouble = machine.trouble()
@@ -223,53 +222,3 @@ def replayed_bytes(replayed: Replayed) -> bytes:
     """``facts.json`` of a replay: what its record says was seen, as evidence."""
     facts = replayed.model_dump(mode="json", exclude=_AFTER_SEALING, exclude_none=True)
     return canonical_bytes({"schema": FACTS_SCHEMA, **facts})
-
-
-def told_by(found: RunRecords, evidence: Evidence) -> Told:
-    """What the run's recording tells; computed from its bytes alone."""
-    end = found.end
-    refs = [] if end is None else [ref for ref in end.evidence if ref.name == "session.raw"]
-    if not refs:
-        return Told(why_not="there is no recording")
-    with evidence.open(refs[0].digest) as raw:
-        return read(found.planned.lock.agent.harness, _pieces(raw))
-
-
-def report_of(end: AttemptEnded, evidence: Evidence) -> Report | None:
-    """The run's report; None where there is none or it is rejected."""
-    data = read_named(evidence, end.evidence, "report.json")
-    try:
-        return None if data is None else parse_report(data)
-    except ReportRejected:
-        return None
-
-
-def steps_done(replayed: Replayed, evidence: Evidence) -> tuple[StepDone, ...]:
-    """The steps as they were done again.
-
-    Raises:
-        Finding: the evidence is not what a replay leaves.
-    """
-    data = read_named(evidence, replayed.evidence, DONE_NAME)
-    value: Any = {} if data is None else strict_loads(data)
-    try:
-        return tuple(StepDone.model_validate(one) for one in value.get("steps", []))
-    except (ValueError, AttributeError) as exc:
-        raise Finding(f"replay {replayed.replay}: {DONE_NAME} is not what a replay leaves") from exc
-
-
-def judge_cold(found: RunRecords, replayed: Replayed, evidence: Evidence) -> Cold:
-    """What one replay of a run says, from records and evidence alone."""
-    end = found.end
-    return judge_replay(
-        report_of(end, evidence) if isinstance(end, AttemptEnded) else None,
-        replayed,
-        read_named(evidence, replayed.evidence, RERUN_NAME),
-        told_by(found, evidence),
-        steps_done(replayed, evidence),
-    )
-
-
-def _pieces(blob: BinaryIO) -> Iterator[bytes]:
-    while piece := blob.read(_PIECE):
-        yield piece

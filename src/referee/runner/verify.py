@@ -16,13 +16,14 @@ from typing import Any, BinaryIO, Protocol
 from referee.core.canonical import canonical_bytes, digest_of, digest_of_bytes, strict_loads
 from referee.core.cast import cast
 from referee.core.chain import Link
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, EvidenceRef, Record
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, EvidenceRef, Record, Replayed
 from referee.core.transcript import transcript
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.protocols import Evidence
 from referee.runner.agreement import check_agreement, check_numbers
 from referee.runner.bakeoff.recompute import Recomputed
 from referee.runner.rejudge import judge_from, read_named, score_bytes
+from referee.runner.verify_replays import check_replay
 from referee.scoring.gather import RunRecords, gather
 
 _PIECE = 1 << 20
@@ -92,6 +93,7 @@ class Verified:
     derived: int = 0
     scores: int = 0
     scores_compared: int = 0
+    replays: int = 0
     shards: int = 0
     rows: int = 0
     answer_bytes: int = 0
@@ -139,6 +141,7 @@ def verify(
         raise NothingMatched("there is nothing to verify: the workspace has no records")
     for run in runs or every:
         _run(every[run], evidence, scores, done)
+        _replays(every[run], evidence, done)
     if not runs:
         check_numbers(every.values())
         _loose(every, evidence, scores, done, named)
@@ -175,7 +178,16 @@ def _run(found: RunRecords, evidence: Evidence, scores: Path, done: Verified) ->
         done.scores_compared += 1
 
 
-def _manifest(run: str, end: AttemptEnded | AttemptFound, evidence: Evidence) -> None:
+def _replays(found: RunRecords, evidence: Evidence, done: Verified) -> None:
+    for replayed in found.replays:
+        _manifest(replayed.replay, replayed, evidence)
+        done.evidence_files += 1 + len(replayed.evidence)
+        done.evidence_bytes += sum(_blob(replayed.replay, ref, evidence) for ref in replayed.evidence)
+        check_replay(found, replayed, evidence)
+        done.replays += 1
+
+
+def _manifest(run: str, end: AttemptEnded | AttemptFound | Replayed, evidence: Evidence) -> None:
     """The manifest names exactly the files that the record names, and is canonical."""
     try:
         with evidence.open(end.evidence_digest) as blob:
@@ -286,6 +298,9 @@ def _loose(
     named = set(checked)
     named |= {ref.digest for found in every.values() if found.end is not None for ref in found.end.evidence}
     named |= {found.end.evidence_digest for found in every.values() if found.end is not None}
+    for found in every.values():
+        named |= {ref.digest for replayed in found.replays for ref in replayed.evidence}
+        named |= {replayed.evidence_digest for replayed in found.replays}
     for digest in evidence.digests():
         if digest not in named:
             done.unnamed += 1
