@@ -13,7 +13,7 @@ from typing import Literal
 from referee.adapters.agents.baseline_agent import BaselineAgent
 from referee.adapters.agents.command_agent import CommandAgent, shell_command
 from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, RegressionAgent
-from referee.adapters.catalog.agents import load_agent_file
+from referee.adapters.catalog.agents import AgentFile, load_agent_file
 from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
 from referee.adapters.catalog.workspace import Keys as KeySettings
@@ -25,7 +25,7 @@ from referee.adapters.store.records import RecordFiles
 from referee.core.bakeoff import Target
 from referee.core.spending import Price
 from referee.errors import ConfigError, CouldNotVerify, EngineUnavailable, UsageError
-from referee.protocols import Agent, Keys, Lane, Sandbox, Source
+from referee.protocols import Agent, Keys, Lane, ModelNeed, Sandbox, Source
 from referee.runner.attempt import Bench
 from referee.runner.plan import Rules
 
@@ -132,8 +132,11 @@ def workspace_id(workspace: Workspace) -> str:
     return hashlib.sha256(str(workspace.root.absolute()).encode()).hexdigest()[:16]
 
 
-def make_agent(name: str, command: str | None, workspace: Workspace) -> Agent:
-    """The agent of that name: a built-in one, ``command`` with a command line, or one of the workspace's files."""
+def make_agent(name: str, command: str | None, workspace: Workspace, *, sandbox: SandboxChoice | None = None) -> Agent:
+    """The agent of that name: a built-in one, ``command`` with a command line, or one of the workspace's files.
+
+    ``sandbox``: the choice of the command line; a shipped program is installed in a machine of that kind.
+    """
     if command is not None and name != "command":
         raise UsageError(f"--command goes with --agent command, not with --agent {name}")
     if name == "baseline":
@@ -145,13 +148,52 @@ def make_agent(name: str, command: str | None, workspace: Workspace) -> Agent:
             raise UsageError("the agent `command` needs a command line", todo="give one with --command 'LINE'")
         return CommandAgent(name="command", version="1", argv=shell_command(command))
     file = load_agent_file(name, workspace.root / "agents")
+    if file.upstream is not None and file.upstream not in workspace.config.upstreams and _has_gateway(workspace):
+        raise ConfigError(
+            f"the agent {file.name} names the upstream {file.upstream}, and the workspace has none of that name",
+            todo=f"add [upstreams.{file.upstream}] to {CONFIG_NAME}",
+        )
+    if file.harness is not None:
+        return _harness_agent(file, workspace, sandbox)
+    need = None
+    if file.model is not None and file.upstream is not None and file.dialect is not None:
+        need = ModelNeed(model=file.model, dialect=file.dialect, upstream=file.upstream)
     return CommandAgent(
         name=file.name,
-        version=file.version,
-        argv=shell_command(file.command) if isinstance(file.command, str) else tuple(file.command),
+        version=file.version or "",
+        argv=shell_command(file.command) if isinstance(file.command, str) else tuple(file.command or ()),
         tier=file.tier,
         environment=file.environment,
         files=(workspace.root / "agents" / file.files).resolve() if file.files else None,
+        need=need,
+    )
+
+
+def _has_gateway(workspace: Workspace) -> bool:
+    """Whether keys are this installation's own: then an upstream must be one of the workspace's."""
+    return workspace.config.keys.broker == "gateway"
+
+
+def _harness_agent(file: AgentFile, workspace: Workspace, choice: SandboxChoice | None) -> Agent:
+    from referee.adapters.agents.harnesses.agent import HarnessAgent  # noqa: PLC0415 — only agents with a model need it
+    from referee.adapters.agents.harnesses.harness import load_harness  # noqa: PLC0415
+    from referee.adapters.agents.harnesses.install import Site  # noqa: PLC0415
+
+    program = load_harness(file.harness or "")
+    return HarnessAgent(
+        name=file.name,
+        program=program,
+        version=file.version or program.version,
+        model=file.model or "",
+        upstream=file.upstream or "",
+        tier=file.tier,
+        site=Site(
+            cache=workspace.cache,
+            sandbox=lambda: choose_sandbox(workspace, choice),
+            workspace=workspace_id(workspace),
+            limits=workspace.config.machine.limits(),
+            ca_bundle=workspace.ca_bundle(),
+        ),
     )
 
 
@@ -165,13 +207,13 @@ def every_agent(workspace: Workspace) -> list[Agent]:
     return [make_agent(name, None, workspace) for name in names]
 
 
-def make_stronger(name: str, workspace: Workspace) -> Agent:
+def make_stronger(name: str, workspace: Workspace, *, sandbox: SandboxChoice | None = None) -> Agent:
     """The stronger agent of that name; its file must say ``tier = "stronger"``.
 
     Raises:
         UsageError: it is a standard agent.
     """
-    agent = make_agent(name, None, workspace)
+    agent = make_agent(name, None, workspace, sandbox=sandbox)
     if agent.tier != "stronger":
         raise UsageError(f"the agent {name} is not a stronger one", todo='say tier = "stronger" in its file')
     return agent

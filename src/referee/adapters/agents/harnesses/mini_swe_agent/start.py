@@ -1,0 +1,69 @@
+"""Starts mini-swe-agent in the machine: as its own command line would, and so that the recording tells what it does.
+
+Each command is shown as a line of JSON before it runs and its output as it was, once; what the program needs of
+variables is hidden from the commands. Arguments: the model, the file with the task.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+
+OWN = {name: value for name, value in os.environ.items() if name.startswith(("OPENAI_", "MSWEA_", "LITELLM_"))}
+
+import litellm
+from minisweagent.agents import interactive
+from minisweagent.environments import local
+from minisweagent.models.utils.content_string import get_content_string
+from minisweagent.run import mini
+
+#: Seconds that one command may take: an installation takes longer than the program's own 30.
+COMMAND_SECONDS = 1800
+
+run_command = local._run
+add_messages = interactive.DefaultAgent.add_messages
+
+
+def shown(command, cwd, env, timeout):
+    """Run a command, shown, without the program's own variables."""
+    print(json.dumps({"type": "command", "command": command}), flush=True)
+    try:
+        done = run_command(command, cwd, {name: value for name, value in env.items() if name not in OWN}, timeout)
+    except Exception as exc:
+        output = getattr(exc, "output", None) or ""
+        print(output if isinstance(output, str) else output.decode(errors="replace"))
+        print(json.dumps({"type": "result", "returncode": None, "error": str(exc)}), flush=True)
+        raise
+    print(done.stdout, end="" if done.stdout.endswith("\n") else "\n")
+    print(json.dumps({"type": "result", "returncode": done.returncode}), flush=True)
+    return done
+
+
+def told(self, *messages):
+    """Take messages up and show them; what a command printed has been shown already."""
+    for message in messages:
+        role = message.get("role") or message.get("type", "unknown")
+        if role != "tool":
+            print(f"\n{role.capitalize()} (step {self.n_calls}):\n{get_content_string(message)}", flush=True)
+    return add_messages(self, *messages)
+
+
+local._run = shown
+interactive.InteractiveAgent.add_messages = told
+interactive.console.status = lambda *_args, **_kwargs: contextlib.nullcontext()  # its spinner would fill the recording
+litellm.suppress_debug_info = True
+mini.app(
+    [
+        "--yolo",
+        "--exit-immediately",
+        f"--model={sys.argv[1]}",
+        f"--task={Path(sys.argv[2]).read_text()}",
+        "--cost-limit=0",
+        "--output=/run/agent/trajectory.json",
+        "-c",
+        "mini",
+        "-c",
+        f"environment.timeout={COMMAND_SECONDS}",
+    ]
+)
