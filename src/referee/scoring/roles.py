@@ -109,7 +109,31 @@ def role(step: Step) -> str:
         return "says" if words == ("cat",) and step.stdin is not None else fixed
     if name in {"exit", "return"}:
         return _exit_role(words)
-    return "asks" if _asks(words) else _program(name, words, step.stdin)
+    if _asks(words):
+        return "asks"
+    found = _program(name, words, step.stdin)
+    # A program of its own may rightly catch what fails in a corner of it.
+    return "works" if step.scripted and found == "hides" else found
+
+
+#: Programs that fetch what they run, and the words that make others do it.
+_FETCHERS = {"npx", "bunx", "uvx", "pipx", "git", "docker", "podman", "curl", "wget", "apt", "apt-get", "apk", "brew"}
+_FETCHING = {"dlx", "exec", "create", "init", "tool", "x", "run", "go"}
+
+
+def fetches(step: Step) -> bool:
+    """Whether a step may fetch a program or a project: an installer, a launcher that downloads, a clone."""
+    words = bare(step.words)
+    if not words:
+        return False
+    name = words[0].rsplit("/", 1)[-1]
+    if name.startswith("python") and words[1:2] == ("-m",) and len(words) > 2:  # noqa: PLR2004 — -m and a module
+        name, words = words[2], words[2:]
+    actions = [word for word in words[1:] if not word.startswith("-")][:2]
+    installers = _INSTALLERS.get(name, set())
+    if name in _FETCHERS or any(action in installers for action in actions):
+        return True
+    return name in {"npm", "pnpm", "yarn", "uv", "bun", "go", "deno", "cargo"} and bool(_FETCHING & set(actions))
 
 
 def _program(name: str, words: tuple[str, ...], stdin: str | None) -> str:

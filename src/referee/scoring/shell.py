@@ -5,7 +5,7 @@ Only the shape is read; nothing is run, and what the shape cannot tell (a word m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -21,12 +21,15 @@ from referee.scoring.shell_words import (
     is_interpreter,
     literal,
     nested_shell,
+    script_place,
     text_of,
 )
 
 #: Longer commands are not taken apart, bytes.
 MAX_BYTES = 65_536
 _MAX_NESTING = 8
+#: A command that comes to more simple commands than these (functions and scripts that call each other) is not read on.
+_MOST_STEPS = 20_000
 _SEQUENCES = {"program", "compound_statement", "subshell", "do_group", "else_clause", "elif_clause", "case_item"}
 _STATEMENTS = {
     "command",
@@ -52,10 +55,14 @@ _STATEMENTS = {
 
 @dataclass
 class Script:
-    """A command taken apart. ``traps`` holds ways in which a failure would be lost, by name, in order of finding."""
+    """A command taken apart. ``traps`` holds ways in which a failure would be lost, by name, in order of finding.
+
+    ``sets`` are the variables that it sets, with their values as far as they are written out.
+    """
 
     steps: list[Step] = field(default_factory=list)
     traps: list[str] = field(default_factory=list)
+    sets: list[tuple[str, str]] = field(default_factory=list)
     parsed: bool = True
 
     def trap(self, name: str) -> None:
@@ -65,6 +72,8 @@ class Script:
 
 
 Judge = Callable[[Step], str]
+#: What behind ``||`` does not turn a failure into a success: another try, a failure of its own, a status put by.
+_HONEST_AFTER = {"works", "hides", "fails", "keeps", "setup"}
 
 
 @cache
@@ -72,40 +81,47 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def take_apart(command: str, role: Judge) -> Script:
+def parsed(command: str) -> Node | None:
+    """The grammar's tree of a command; None where it is too long or none."""
+    data = command.encode("utf-8", "replace")
+    if len(data) > MAX_BYTES:
+        return None
+    root = _parser().parse(data).root_node
+    return None if root.has_error else root
+
+
+def take_apart(command: str, role: Judge, scripts: Mapping[str, str] | None = None) -> Script:
     """Read ``command``.
 
     Args:
         command: shell text.
+        scripts: texts of files that the command runs, by the word that names each.
         role: says what a step is: ``works`` for one whose failure matters, ``says`` for one that cannot fail,
             ``fails`` for one that always does, ``keeps`` for one that hands on the status before it, or any other word.
     """
     script = Script()
     try:
-        _Reader(script, role).text(command, Mode(), 0)
+        _Reader(script, role, scripts or {}).text(command, Mode(), 0)
     except RecursionError:
         script.parsed = False
     return script
 
 
 class _Reader:
-    def __init__(self, script: Script, role: Judge) -> None:
+    def __init__(self, script: Script, role: Judge, scripts: Mapping[str, str]) -> None:
         self.script = script
+        self.scripts = scripts
         self.role = role
         self.values: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
         self.files: dict[str, str] = {}
         self.depth = 0
-        self.source = b""
+        self.read = 0
 
     def text(self, command: str, mode: Mode, depth: int) -> list[Step]:
         """Read shell text; return the steps found in it."""
-        data = command.encode("utf-8", "replace")
-        if depth > _MAX_NESTING or len(data) > MAX_BYTES:
-            self.script.parsed = False
-            return []
-        root = _parser().parse(data).root_node
-        if root.has_error:
+        root = parsed(command) if depth <= _MAX_NESTING else None
+        if root is None:
             self.script.parsed = False
             return []
         self.depth, outer = depth, self.depth
@@ -172,6 +188,8 @@ class _Reader:
         works = any(self.role(step) == "works" for step in before)
         if works and after and all(self.role(step) in {"says", "keeps"} for step in after):
             self.script.trap("masks_failure")
+        elif works and after and not any(self.role(step) in _HONEST_AFTER for step in after):
+            self.script.trap("accepts_failure")
 
     def _pipeline(self, node: Node, mode: Mode) -> None:
         parts: list[list[Step]] = []
@@ -221,6 +239,7 @@ class _Reader:
         if name is not None and value is not None:
             written = self._word(value)
             self.values[self._word(name)] = UNKNOWN if written == LAST_STATUS else written
+            self._set(node)
             self._substitutions(value, mode, lost=False)
 
     def _declaration_command(self, node: Node, mode: Mode) -> None:
@@ -278,18 +297,12 @@ class _Reader:
         return self.script.steps[begin:]
 
     def _command(self, node: Node, mode: Mode, fed: str | None = None) -> None:
-        words: list[str] = []
-        inside: list[Step] = []
-        stdin = fed
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                self._substitutions(child, mode)
-            elif child.type == "herestring_redirect":
-                stdin = self._fed(child)
-            elif not child.type.endswith("redirect"):
-                words.append(self._word(child))
-                inside += self._substitutions(child, mode)
+        words, inside, stdin = self._words(node, mode, fed)
         if not words:
+            return
+        self.read += 1
+        if self.read > _MOST_STEPS:
+            self.script.parsed = False
             return
         step = self._with_script(Step(tuple(words), stdin=stdin))
         if self.role(step) == "says" and any(self.role(one) == "works" for one in inside):
@@ -302,18 +315,58 @@ class _Reader:
         if bare(step.words)[:1] == (UNKNOWN,):
             self.script.parsed = False  # its very name is made at run time
         inner = nested_shell(step)
-        if inner is None:
-            self.script.steps.append(step)
-            return
+        if inner is None or (step.scripted and not self._readable(step)):
+            self.script.steps.append(replace(step, words=tuple(words), stdin=None) if inner else step)
+        else:
+            self._nested(step, inner, mode)
+
+    def _words(self, node: Node, mode: Mode, fed: str | None) -> tuple[list[str], list[Step], str | None]:
+        """The words of a command, the steps inside them, and what is fed to it."""
+        words: list[str] = []
+        inside: list[Step] = []
+        stdin = fed
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._substitutions(child, mode)
+                self._set(child)
+            elif child.type == "herestring_redirect":
+                stdin = self._fed(child)
+            elif not child.type.endswith("redirect"):
+                words.append(self._word(child))
+                inside += self._substitutions(child, mode)
+        return words, inside, stdin
+
+    def _nested(self, step: Step, inner: tuple[str, Mode | None], mode: Mode) -> None:
+        """Read the text that a step hands to a shell."""
         text, inner_mode = inner
+        before = self.script.parsed
         self.text(text, mode if inner_mode is None else inner_mode, self.depth + 1)
+        if step.scripted and self.read <= _MOST_STEPS:
+            # What a file does is known less well than what is written out: only what it surely says counts.
+            self.script.parsed = before
+
+    def _readable(self, step: Step) -> bool:
+        """Whether a script from a file can be read here: the grammar takes it, and it does not run itself."""
+        return self.depth < _MAX_NESTING and parsed(step.stdin or "") is not None
+
+    def _set(self, assignment: Node) -> None:
+        name, value = assignment.child_by_field_name("name"), assignment.child_by_field_name("value")
+        if name is not None and value is not None:
+            self.script.sets.append((self._word(name), self._word(value)))
 
     def _with_script(self, step: Step) -> Step:
         """The step; where it runs a script whose text the command itself wrote, with that text."""
         words = bare(step.words)
         if len(words) > 1 and words[1] in self.files and is_interpreter(words[0]):
             return Step((words[0],), stdin=self.files[words[1]])
-        return step
+        place = script_place(words)
+        text = self.scripts.get(place) if place is not None else None
+        if text is None:
+            return step
+        interpreter = words[0] if place != words[0] else interpreter_of(text)
+        if interpreter is None or not is_interpreter(interpreter):
+            return step
+        return replace(step, words=(interpreter,), stdin=text, scripted=True)
 
     def _word(self, node: Node) -> str:
         return literal(node, self.values)
@@ -350,6 +403,15 @@ class _Reader:
             return ""
         writes = any(child.type in {">", ">>", ">|", "&>", "&>>"} for child in redirect.children)
         return self._word(destination) if writes else ""
+
+
+def interpreter_of(text: str) -> str | None:
+    """The program that the first line of a script names (``#!``); None where it names none."""
+    first = text.split("\n", 1)[0]
+    words = first[2:].split() if first.startswith("#!") else []
+    if words and words[0].rsplit("/", 1)[-1] == "env":
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return words[0] if words else None
 
 
 def _statements(node: Node) -> Iterator[tuple[Node, bool]]:

@@ -14,6 +14,7 @@ UNKNOWN = "\ufffd"
 LAST_STATUS = "$?"
 
 _SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "ash"}
+_INTERPRETERS = ("python", "pypy", "node", "ruby", "perl", "php", "bun", "deno")
 _VERBATIM = {"string_content", "heredoc_body"}
 _NAMES = {"simple_expansion", "expansion"}
 _ESCAPES = ('\\"', "\\$", "\\`", "\\\\")
@@ -23,7 +24,8 @@ _ESCAPES = ('\\"', "\\$", "\\`", "\\\\")
 class Step:
     """One simple command: its words as far as they are written out, what is fed to it, where it writes.
 
-    ``substituted``: it stands inside ``$(...)`` of another command, so its exit status is lost there.
+    ``substituted``: it stands inside ``$(...)`` of another command, so its exit status is lost there. ``scripted``: its
+    text was read from a file of the machine.
     """
 
     words: tuple[str, ...]
@@ -31,6 +33,7 @@ class Step:
     writes: tuple[str, ...] = ()
     background: bool = False
     substituted: bool = False
+    scripted: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,26 @@ def is_interpreter(word: str) -> bool:
     """Whether a command reads its program from a file or from standard input: Python or a shell."""
     name = word.rsplit("/", 1)[-1]
     return name in _SHELLS or name.startswith(("python", "pypy"))
+
+
+def script_place(words: tuple[str, ...]) -> str | None:
+    """The file that a command reads its program from: itself, or what an interpreter is given. None: none is named."""
+    if not words:
+        return None
+    name = words[0].rsplit("/", 1)[-1]
+    if not (name in _SHELLS or name.startswith(_INTERPRETERS)):
+        return words[0]
+    skip = False
+    for word in words[1:]:
+        if skip:
+            skip = False
+        elif not word.startswith("-"):
+            return None if UNKNOWN in word else word
+        elif word in {"-", "-m"} or (not word.startswith("--") and word[-1:] in {"c", "e", "p", "r"}):
+            return None
+        else:
+            skip = word in {"-W", "-X", "-o", "-O", "--require", "--import"}
+    return None
 
 
 def _shell_text(words: tuple[str, ...], stdin: str | None) -> tuple[str, Mode | None] | None:

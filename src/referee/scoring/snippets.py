@@ -16,6 +16,7 @@ _VERSION_NAMES = {"__version__", "VERSION", "version", "__file__", "__name__", "
 _OPENING = {"open", "Path", "pathlib.Path"}
 _READING = {"read", "readline", "readlines", "read_text", "read_bytes", "strip", "decode"}
 _MOCKS = {"mock", "unittest.mock", "responses", "moto", "fakeredis", "mongomock", "httpretty", "requests_mock", "vcr"}
+_MADE_MODULES = {"ModuleType", "SimpleNamespace", "Mock", "MagicMock", "type"}
 _HARMLESS = (
     ast.Module,
     ast.Expr,
@@ -99,6 +100,19 @@ def python_mocks(code: str) -> bool:
             if module in _MOCKS or any(f"{module}.{alias.name}" in _MOCKS for alias in node.names):
                 return True
     return False
+
+
+def python_puts_modules(code: str) -> bool:
+    """Whether the code puts a module of its own making where an import would look for the real one."""
+    tree = _parse(code)
+    if tree is None:
+        return False
+    made = any(isinstance(n, ast.Call) and _dotted(n.func).split(".")[-1] in _MADE_MODULES for n in ast.walk(tree))
+    return made and any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Subscript) and _dotted(t.value) == "sys.modules" for t in node.targets)
+        for node in ast.walk(tree)
+    )
 
 
 def node_role(code: str) -> str:

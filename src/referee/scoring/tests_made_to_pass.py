@@ -60,6 +60,45 @@ def made_to_pass(words: tuple[str, ...]) -> bool:
     return False
 
 
+#: The same, known since harnesses observe beside the re-run.
+_ANY_LATER = {
+    *("--notest", "-Dmaven.test.failure.ignore=true", "-Dmaven.test.failure.ignore", "-DtestFailureIgnore=true"),
+    *("--ignore-errors", "--just-print", "--lf", "--last-failed", "--sw", "--stepwise", "--nf", "--changedSince"),
+    *("--onlyChanged", "--only-changed", "--changed", "--noconftest", "--pass-when-no-tests"),
+}
+_LATER: dict[str, tuple[str, ...]] = {
+    "make": ("-n", "-i", "-t", "-q"),
+    "unittest": ("-k",),
+    "jest": ("-o",),
+    "ava": ("-m", "--match"),
+}
+#: Configuration of pytest that is given on the command line and chooses its tests.
+_CHOOSES = ("python_files", "python_functions", "python_classes", "testpaths", "norecursedirs", "addopts", "collect_")
+
+
+def made_to_pass_later(words: tuple[str, ...], sets: list[tuple[str, str]]) -> bool:
+    """What ``made_to_pass`` does not look at: more options, options in variables, configuration on the command line.
+
+    Args:
+        words: a step's words, without what wraps it.
+        sets: variables that the command sets.
+    """
+    names = _runner_names(words)
+    if not names & (_RUNNERS | set(_LATER)):
+        return False
+    added = tuple(word for name, value in sets if name == "PYTEST_ADDOPTS" for word in value.split())
+    if added and made_to_pass(("pytest", *added)):
+        return True
+    if any(word.split("=", 1)[0] in _ANY_LATER or word in _ANY_LATER for word in (*words[1:], *added)):
+        return True
+    if any(_is(word, option) for name in names for word in words[1:] for option in _LATER.get(name, ())):
+        return True
+    pytest = names & {"pytest", "py.test"}
+    return bool(pytest) and any(
+        word.removeprefix("-o").removeprefix("--override-ini=").startswith(_CHOOSES) for word in (*words[1:], *added)
+    )
+
+
 def _runner_names(words: tuple[str, ...]) -> set[str]:
     """The runner itself: the command, a module of ``python -m``, or what a launcher starts."""
     if not words:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Self
 
 from referee.benchmarks.bringup.trusted import look
@@ -81,10 +82,15 @@ class Watch:
     """Looks again and again at the ports of a machine while a command runs in it.
 
     ``found`` is None when not one look succeeded.
+
+    Args:
+        machine: the machine.
+        seen: called with what each look found, while it is there.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, seen: Callable[[tuple[ListenerFacts, ...]], None]) -> None:
         self._machine = machine
+        self._seen = seen
         self._stop = threading.Event()
         self._looks: list[tuple[ListenerFacts, ...]] = []
         self._thread = threading.Thread(target=self._watch, name="referee-listeners", daemon=True)
@@ -106,7 +112,8 @@ class Watch:
         began = time.monotonic()
         while True:
             try:
-                self._looks.append(listening(self._machine))
+                self._looks.append(now := listening(self._machine))
+                self._seen(now)
             except MachineFault:
                 pass  # the command may have taken all processes of the machine; the next look may succeed
             except Exception:  # noqa: BLE001 — a look beside the re-run must never end the re-run

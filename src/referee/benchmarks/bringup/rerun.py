@@ -13,12 +13,27 @@ from pathlib import Path
 from referee.core.records import RerunFacts
 from referee.core.report import Report, Verification
 from referee.errors import MachineFault
-from referee.protocols import TRUSTED_PATH, Machine
+from referee.protocols import TRUSTED_PATH, Completed, Machine
 
 #: Output kept of a re-run, bytes.
 MAX_OUTPUT = 1_000_000
 
 OUTPUT_NAME = "rerun.txt"
+
+
+def in_fresh_shell(machine: Machine, command: str, *, timeout: float) -> Completed:
+    """Run a reported command as every such command is run: from a fresh login shell with a trusted PATH.
+
+    Raises:
+        MachineFault: the machine could not run it.
+    """
+    return machine.execute(
+        ("/bin/bash", "--noprofile", "--norc", "-l", "-c", command),
+        timeout=timeout,
+        environment={"PATH": TRUSTED_PATH, "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb"},
+        cwd="/root",
+        max_output=MAX_OUTPUT,
+    )
 
 
 def rerun(machine: Machine, report: Report | None, *, directory: Path, timeout: float) -> RerunFacts | None:
@@ -35,13 +50,7 @@ def rerun(machine: Machine, report: Report | None, *, directory: Path, timeout: 
     command = report.verified_how.command
     began = time.monotonic()
     try:
-        done = machine.execute(
-            ("/bin/bash", "--noprofile", "--norc", "-l", "-c", command),
-            timeout=timeout,
-            environment={"PATH": TRUSTED_PATH, "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb"},
-            cwd="/root",
-            max_output=MAX_OUTPUT,
-        )
+        done = in_fresh_shell(machine, command, timeout=timeout)
     except MachineFault as exc:
         return RerunFacts(
             command=command,

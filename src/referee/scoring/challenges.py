@@ -1,0 +1,234 @@
+"""Challenges: the verified command with one of its inputs replaced by one that the harness chose (methodology §5).
+
+Only what is plainly an input is replaced: numbers and quoted texts among a program's operands, text that is piped into
+a program, and constants that Python code on the command line hands to what it imported. Options, paths, addresses,
+ports, subcommands and names are left alone; a command without such an input is not challenged.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from referee.core.challenge_input import WAYS, challenge_input
+from referee.scoring.command_parts import parts, ports, runs_tests
+from referee.scoring.roles import fetches, role
+from referee.scoring.shell import parsed
+from referee.scoring.shell_words import UNKNOWN, Step, bare, is_interpreter, literal, script_place, text_of
+
+#: At most so many challenges for one command.
+MOST = 4
+_NUMBER = re.compile(r"[1-9]\d{0,5}(?:\.\d{1,6})?")
+_TEXT = re.compile(r"(?=.*[A-Za-z]{2})[\w ,!?'-]{2,80}")
+_FILE = re.compile(r".*\.\w{1,5}")
+#: Programs that ask others, whose numbers are addresses or bounds.
+_NOT_ASKED = {"nc", "ncat", "netcat", "telnet", "curl", "wget", "ssh", "kill", "docker", "podman", "node", "bash", "sh"}
+#: What reads a program from its input: text that is piped into it is code.
+_READS_CODE = re.compile(
+    r"(?:python|pypy|node|ruby|perl|php|bash|sh$|psql|mysql|sqlite3|redis-cli|nc|ncat|telnet|ffmpeg)"
+)
+_NO_INPUT = re.compile(r"seed|sleep|wait|timeout|setdefault|insert|setlevel|getlogger|basicconfig|getattr|setattr|exit")
+_OWN = frozenset(sys.stdlib_module_names)
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """One challenge: what is replaced, by what, and the command that results."""
+
+    original: str
+    replaced_by: str
+    command: str
+
+
+def challenges(command: str, run: str) -> tuple[Challenge, ...]:
+    """The challenges of a command for one run, at most ``MOST``, in a fixed order; none for a test run."""
+    root = parsed(command)
+    if root is None or parts(command).tests:
+        return ()
+    data = command.encode("utf-8", "replace")
+    spans = list(dict.fromkeys(_inputs(root, ports(command))))
+    found = []
+    for way in range(WAYS):
+        for begin, end in spans:
+            original = data[begin:end].decode("utf-8", "replace")
+            new = challenge_input(run, original, way)
+            changed = (data[:begin] + new.encode() + data[end:]).decode("utf-8", "replace")
+            found.append(Challenge(original, new, changed))
+    return tuple(found[:MOST])
+
+
+def _inputs(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """Byte ranges of inputs, in order of appearance."""
+    if node.type == "pipeline":
+        yield from _piped(node)
+    if node.type == "command":
+        yield from _operands(node, addresses)
+    if node.type in {"redirected_statement", "herestring_redirect"}:
+        yield from _here(node)
+    for child in node.named_children:
+        yield from _inputs(child, addresses)
+
+
+def _operands(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """Numbers and quoted texts among what a program is given, and constants in Python code."""
+    nodes = _word_nodes(node)
+    words = tuple(literal(one, {}) for one in nodes)
+    inner = bare(words)
+    if not inner or not _works(inner):
+        return
+    first = len(words) - len(inner)
+    name = inner[0].rsplit("/", 1)[-1]
+    if name.startswith(("python", "pypy")) and "-c" in inner[:-1]:
+        yield from _in_code(nodes[first + inner.index("-c") + 1])
+        return
+    start = first + 1
+    place = script_place(inner)
+    if is_interpreter(inner[0]):
+        if place is None and "-m" not in inner[:-1]:
+            return
+        start = first + (inner.index(place) if place else inner.index("-m") + 1) + 1
+    if name in _NOT_ASKED and place in {None, inner[0]}:
+        return
+    for index in range(start, len(words)):
+        before = words[index - 1]
+        if before.startswith("-") and before != "--" and index > start:
+            continue
+        span = _input_span(nodes[index], words[index])
+        if span is not None and not (words[index].isdigit() and int(words[index]) in addresses):
+            yield span
+
+
+def _works(words: tuple[str, ...]) -> bool:
+    step = Step(words)
+    return role(step) == "works" and not fetches(step) and not runs_tests(step)
+
+
+def _word_nodes(node: Node) -> list[Node]:
+    return [
+        child
+        for child in node.named_children
+        if child.type != "variable_assignment" and not child.type.endswith("redirect")
+    ]
+
+
+def _input_span(node: Node, word: str, *, unquoted: bool = False) -> tuple[int, int] | None:
+    """The bytes of a word that are an input: without its quotes. None where it is none."""
+    if node.type in {"number", "word"}:
+        plain = _NUMBER.fullmatch(word) and word not in {"1", "1.0"}
+        if plain or (unquoted and _TEXT.fullmatch(word) and not word.startswith("-")):
+            return node.start_byte, node.end_byte
+        return None
+    quoted = node.type == "raw_string" or (
+        node.type == "string" and all(c.type == "string_content" for c in node.named_children)
+    )
+    if quoted and text_of(node)[1:-1] == word and UNKNOWN not in word and "\\" not in word and _is_text(word):
+        return node.start_byte + 1, node.end_byte - 1
+    return None
+
+
+def _is_text(word: str) -> bool:
+    plain = _NUMBER.fullmatch(word) or _TEXT.fullmatch(word)
+    return bool(plain) and not _FILE.fullmatch(word) and not word.startswith("-")
+
+
+def _piped(node: Node) -> Iterator[tuple[int, int]]:
+    """The text that ``echo`` or ``printf`` hands to a program that works."""
+    first, second = [*node.named_children, None, None][:2]
+    if first is None or second is None or first.type != "command" or second.type != "command":
+        return
+    nodes = _word_nodes(first)
+    words = [literal(one, {}) for one in nodes]
+    receiver = bare(tuple(literal(one, {}) for one in _word_nodes(second)))
+    if words[:1] not in (["echo"], ["printf"]) or not receiver or not _takes_text(receiver):
+        return
+    span = _input_span(nodes[-1], words[-1], unquoted=True) if len(nodes) > 1 else None
+    if span is not None:
+        yield span
+
+
+def _here(node: Node) -> Iterator[tuple[int, int]]:
+    """The text of ``<<< "text"``."""
+    if node.type != "herestring_redirect" or node.parent is None or node.parent.type != "command":
+        return
+    receiver = bare(tuple(literal(one, {}) for one in _word_nodes(node.parent)))
+    if receiver and _takes_text(receiver) and node.named_children:
+        fed = node.named_children[-1]
+        span = _input_span(fed, literal(fed, {}), unquoted=True)
+        if span is not None:
+            yield span
+
+
+def _takes_text(receiver: tuple[str, ...]) -> bool:
+    name = receiver[0].rsplit("/", 1)[-1]
+    if is_interpreter(receiver[0]) or name in {"node", "ruby", "perl", "php"}:
+        return (script_place(receiver) is not None or "-m" in receiver) and _works(receiver)
+    return not _READS_CODE.match(name) and _works(receiver)
+
+
+def _in_code(node: Node) -> Iterator[tuple[int, int]]:
+    """Constants that Python code hands to what it imported from elsewhere than the language itself."""
+    text = text_of(node)
+    code = text[1:-1]
+    verbatim = node.type == "raw_string" or (node.type == "string" and not set(code) & set("\\$`"))
+    if not verbatim:
+        return
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    lines = [0]
+    for line in code.encode().split(b"\n"):
+        lines.append(lines[-1] + len(line) + 1)
+    foreign = _foreign(tree)
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and _is_foreign(call.func, foreign):
+            for argument in call.args:
+                if isinstance(argument, ast.Constant) and argument.lineno == argument.end_lineno:
+                    begin = lines[argument.lineno - 1] + argument.col_offset
+                    end = lines[argument.lineno - 1] + (argument.end_col_offset or 0)
+                    span = _constant(code.encode()[begin:end].decode("utf-8", "replace"), argument.value)
+                    if span is not None:
+                        base = node.start_byte + 1 + begin
+                        yield base + span, base + (end - begin) - span
+
+
+def _constant(source: str, value: object) -> int | None:
+    """How many bytes at each end of a constant are its quotes; None where it is no input."""
+    if isinstance(value, str) and source[1:-1] == value and source[:1] in {'"', "'"} and _is_text(value):
+        return 1
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return 0 if number and _NUMBER.fullmatch(source) and value != 1 else None
+
+
+def _foreign(tree: ast.Module) -> set[str]:
+    """Names that stand for something imported, or made of something imported, that is not the language's own."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(a.asname or a.name.split(".")[0]) for a in node.names if a.name.split(".")[0] not in _OWN}
+        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] not in _OWN):
+            found |= {alias.asname or alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(n, ast.Name) and n.id in found for n in ast.walk(node.value)
+        ):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _is_foreign(function: ast.expr, foreign: set[str]) -> bool:
+    name, root = "", function
+    while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):
+        if isinstance(root, ast.Attribute):
+            name = name or root.attr
+            root = root.value
+        else:
+            root = root.func if isinstance(root, ast.Call) else root.value
+    if not isinstance(root, ast.Name) or root.id not in foreign:
+        return False
+    return not _NO_INPUT.search((name or root.id).lower())

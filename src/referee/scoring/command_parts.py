@@ -1,0 +1,158 @@
+"""What the harness must know of a verification command before it runs it again: does it run tests, does it bring the
+project itself, which files does it run, which ports does it speak to.
+
+Read from the command's shape alone, as the audit is.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from referee.scoring.roles import fetches, role
+from referee.scoring.shell import Script, take_apart
+from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place
+
+#: Where a re-run begins (``benchmarks.bringup.rerun``).
+HOME = "/root"
+#: At most so many files are looked at.
+MOST_SCRIPTS = 20
+
+#: Programs that do nothing but run tests, by name or as ``python -m NAME``.
+_RUNNERS = {
+    *("pytest", "py.test", "unittest", "nose2", "nosetests", "trial", "tox", "nox", "jest", "vitest", "mocha", "ava"),
+    *("tap", "jasmine", "karma", "rspec", "phpunit", "ctest", "prove", "bats", "twisted.trial", "doctest"),
+}
+#: Programs of which one word makes a test run.
+_TASKS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"test", "t", "tst"})),
+    **dict.fromkeys(("make", "gmake", "just", "task", "ninja", "meson"), frozenset({"test", "check", "tests"})),
+    **dict.fromkeys(("mvn", "mvnw", "gradle", "gradlew", "sbt"), frozenset({"test", "verify", "check"})),
+    **dict.fromkeys(("cargo", "go", "deno", "mix", "dotnet", "swift", "stack", "cabal"), frozenset({"test"})),
+    **dict.fromkeys(("rake", "hatch", "pdm", "poe"), frozenset({"test", "spec", "tests"})),
+}
+#: Programs that start another one, whose name comes later among their words.
+_LAUNCHERS = {"npx", "uv", "poetry", "pipenv", "hatch", "pdm", "coverage", "bundle", "yarn", "pnpm", "npm", "bunx"}
+_TEST_SCRIPT = re.compile(r"(?:^|/)(?:run_?tests?|tests?|test_\w+|\w+_test)\.(?:py|js|mjs|cjs|ts|sh|rb|php|pl)$")
+_PORT = re.compile(
+    r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\bhost\.docker\.internal):(\d{2,5})\b"
+    r"|(?:--?(?:port|p|bind|listen|http-port)[= ]|\bPORT=)(?:[\w.\[\]:]*:)?(\d{2,5})\b"
+)
+_BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\b(?:\s+-\S+)*\s+\S+\s+(\d{2,5})\b")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file that a command runs: the word that names it, and where it would be found."""
+
+    word: str
+    cwd: str
+    program: bool
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What was read of a command."""
+
+    tests: bool
+    scripts: tuple[Named, ...]
+    search: tuple[str, ...]
+
+
+def parts(command: str, scripts: Mapping[str, str] | None = None) -> Parts:
+    """Read a command.
+
+    Args:
+        command: the exact command of ``verified_how``.
+        scripts: texts of files that it runs, by the word that names each, as far as they are known.
+    """
+    script = take_apart(command, role, scripts)
+    return Parts(
+        tests=any(runs_tests(step) for step in script.steps),
+        scripts=_named(script.steps),
+        search=_search(script),
+    )
+
+
+def runs_tests(step: Step) -> bool:
+    """Whether a step runs tests."""
+    words = bare(step.words)
+    if not words or role(step) in {"asks", "says", "probes", "shows"}:
+        return False
+    name = words[0].rsplit("/", 1)[-1]
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    if name in _RUNNERS or (name in _TASKS and any(_is_task(word, _TASKS[name]) for word in rest)):
+        return True
+    if name.startswith(("python", "pypy")) and _python_tests(words, rest):
+        return True
+    if name in _LAUNCHERS:
+        return any(word.rsplit("/", 1)[-1] in _RUNNERS for word in rest) or "test" in rest[:2]
+    place = script_place(words)
+    return (name == "node" and "--test" in words) or (place is not None and _TEST_SCRIPT.search(place) is not None)
+
+
+def ports(command: str) -> frozenset[int]:
+    """The ports that a command names."""
+    found = [match.group(1) or match.group(2) for match in _PORT.finditer(command)]
+    found += [match.group(1) for match in _BARE_PORT.finditer(command)]
+    return frozenset(int(one) for one in found)
+
+
+def brings(command: str, names: Iterable[str]) -> bool:
+    """Whether the command itself fetches the project: then it works on a machine without it, and rightly so.
+
+    Args:
+        command: the command.
+        names: what the project is called: its subject's name, its registry name, its address.
+    """
+    known = [_plain(name) for name in names if len(_plain(name)) > 1]
+    for step in take_apart(command, role).steps:
+        if fetches(step) and any(name in _plain(word) for word in step.words[1:] for name in known):
+            return True
+    return False
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _is_task(word: str, tasks: frozenset[str]) -> bool:
+    return word in tasks or word.split(":", 1)[0] in tasks
+
+
+def _python_tests(words: tuple[str, ...], rest: list[str]) -> bool:
+    if "-m" in words[:-1]:
+        return _module_tests(words[words.index("-m") + 1 :])
+    return bool(rest) and rest[0].endswith(("setup.py", "manage.py")) and "test" in rest[1:]
+
+
+def _module_tests(rest: tuple[str, ...]) -> bool:
+    name = rest[0]
+    if name in {"coverage", "uv", "poetry"}:
+        return any(word in _RUNNERS for word in rest[1:])
+    return name in _RUNNERS or name.split(".", 1)[0] in {"test", "tests"} or ".tests" in name
+
+
+def _search(script: Script) -> tuple[str, ...]:
+    """Directories that the command puts before the trusted search path."""
+    found: list[str] = []
+    for name, value in script.sets:
+        if name == "PATH":
+            found += [part for part in value.split(":") if part.startswith("/") and UNKNOWN not in part]
+    return tuple(dict.fromkeys(found))
+
+
+def _named(steps: list[Step]) -> tuple[Named, ...]:
+    cwd = HOME
+    found: dict[str, Named] = {}
+    for step in steps:
+        words = bare(step.words)
+        if words[:1] in {("cd",), ("pushd",)} and len(words) > 1 and UNKNOWN not in words[1]:
+            cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
+            continue
+        for word in (script_place(words), words[0] if words else None):
+            if word and UNKNOWN not in word and word not in found and len(found) < MOST_SCRIPTS:
+                found[word] = Named(word, cwd, program=word == words[0] and "/" not in word)
+    return tuple(found.values())
