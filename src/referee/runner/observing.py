@@ -1,0 +1,144 @@
+"""What the harness observes beside the re-run, and in which order (methodology §5, edition 2).
+
+``benchmarks.bringup`` observes, ``scoring`` reads commands and judges; here both meet: what is worth asking of a
+command is read from its shape, and what was seen is kept as facts and evidence, so that it can be judged again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from referee.benchmarks.bringup.challenge import challenge
+from referee.benchmarks.bringup.control import control
+from referee.benchmarks.bringup.listeners import Watch, listening
+from referee.benchmarks.bringup.rerun import rerun
+from referee.benchmarks.bringup.restore import restore
+from referee.benchmarks.bringup.scripts import read_scripts, script_text
+from referee.core.records import ListenerFacts, ObservedFacts, RerunFacts
+from referee.core.report import Report, Verification
+from referee.core.scripts import SCRIPTS_NAME, Scripts, scripts_bytes
+from referee.errors import MachineFault
+from referee.protocols import Machine
+from referee.scoring.challenges import challenges
+from referee.scoring.command_parts import parts
+from referee.scoring.corroboration import corroborate
+from referee.scoring.stand_ins import placed
+
+#: Seconds for the command on a fresh machine, and with each chosen input: what it took, thrice, and a little more.
+_LEAST, _TIMES, _MOST = 15.0, 3.0, 120.0
+_CHALLENGE_SECONDS = 240.0
+
+
+class Observer:
+    """Observes one attempt; ``facts`` is what came of it so far.
+
+    Args:
+        run: the run's id.
+        pinned: the placement's root on the host.
+        directory: where evidence is written.
+    """
+
+    def __init__(self, run: str, pinned: Path, directory: Path) -> None:
+        self._run = run
+        self._pinned = pinned
+        self._directory = directory
+        self._named: dict[str, str] = {}
+        self._behind: dict[str, str | None] = {}
+        self.facts = ObservedFacts()
+
+    def at_the_end(self, machine: Machine) -> None:
+        """While the agent's processes still live: what listens, and the scripts behind it."""
+        try:
+            found = listening(machine)
+        except MachineFault:
+            return
+        self._note(listening=found)
+        self._read_behind(machine, found)
+        self._keep()
+
+    def rerun(self, machine: Machine, report: Report | None, *, timeout: float) -> RerunFacts | None:
+        """Run the reported command again, in a machine made ready for it, and watch what listens meanwhile.
+
+        Args:
+            machine: the attempt's machine, quiet.
+            report: the agent's report.
+            timeout: seconds after which the command is stopped.
+        """
+        command = _command(report)
+        if command is None:
+            return None
+        self._ready(machine, command)
+        with Watch(machine, lambda found: self._read_behind(machine, found)) as watch:
+            done = rerun(machine, report, directory=self._directory, timeout=timeout)
+        if watch.found is not None:
+            self._note(listening_in_rerun=watch.found)
+        self._keep()
+        return done
+
+    def challenge(self, machine: Machine, report: Report | None, again: RerunFacts | None) -> None:
+        """Where the re-run bore the report out: run the command with other inputs."""
+        command = _command(report)
+        if command is None or again is None or not self._bears_out(report, again):
+            return
+        asked = [(one.original, one.replaced_by, one.command) for one in challenges(command, self._run)]
+        if asked:
+            seen = challenge(
+                machine,
+                asked,
+                directory=self._directory,
+                timeout=_seconds(again),
+                seconds=_CHALLENGE_SECONDS,
+            )
+            self._note(challenges=seen)
+
+    def wants_control(self, report: Report | None, again: RerunFacts | None) -> bool:
+        """Whether the command is worth running on a fresh machine."""
+        return again is not None and self._bears_out(report, again)
+
+    def control(self, fresh: Machine, again: RerunFacts) -> None:
+        """Run the command where nothing of the project is."""
+        self._note(control=control(fresh, again.command, directory=self._directory, timeout=_seconds(again)))
+
+    def _ready(self, machine: Machine, command: str) -> None:
+        """Read the agent's scripts that the command runs; put back what steers tests, where it runs some."""
+        read = parts(command)
+        self._named = self._scripts(machine, command)
+        if self._named:
+            self._named |= self._scripts(machine, command)  # those that the first ones name
+            read = parts(command, self._named)
+        if read.tests:
+            self._note(restored=restore(machine, self._pinned))
+
+    def _scripts(self, machine: Machine, command: str) -> dict[str, str]:
+        read = parts(command, self._named)
+        wanted = [(one.word, one.cwd, one.program) for one in read.scripts if one.word not in self._named]
+        return read_scripts(machine, wanted, search=read.search, pinned=self._pinned)
+
+    def _bears_out(self, report: Report | None, again: RerunFacts) -> bool:
+        kept = self._directory / (again.output or "-")
+        output = kept.read_bytes() if kept.is_file() else None
+        return corroborate(report, again, output).status == "corroborated"
+
+    def _read_behind(self, machine: Machine, listeners: tuple[ListenerFacts, ...]) -> None:
+        for one in listeners:
+            place = placed(one)
+            if place is not None and place not in self._behind:
+                self._behind[place] = script_text(machine, place, pinned=self._pinned)
+
+    def _keep(self) -> None:
+        behind = {place: text for place, text in self._behind.items() if text is not None}
+        if behind or self._named:
+            data = scripts_bytes(Scripts(named=self._named, behind=behind))
+            (self._directory / SCRIPTS_NAME).write_bytes(data)
+
+    def _note(self, **facts: object) -> None:
+        self.facts = self.facts.model_copy(update=facts)
+
+
+def _command(report: Report | None) -> str | None:
+    claim = None if report is None else report.verified_how
+    return claim.command if isinstance(claim, Verification) else None
+
+
+def _seconds(again: RerunFacts) -> float:
+    return min(_MOST, _LEAST + _TIMES * again.seconds)
