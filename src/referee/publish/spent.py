@@ -30,13 +30,18 @@ def spent_words(ended: AttemptEnded | AttemptFound | None) -> str:
     facts = ended.spending
     if facts is None:
         return words.money(ended.spent_usd)
-    spent = "an amount that its broker could not tell" if facts.spent_usd is None else words.money(facts.spent_usd)
-    said = f"{spent} of its key's cap of {words.money(facts.cap_usd)}{_calls(facts)}"
+    said = f"{_amount(facts.spent_usd)} of its key's cap of {words.money(facts.cap_usd)}{_calls(facts)}"
     if facts.capped:
         said += "; calls that might have exceeded the cap were refused: the cap is one of the conditions"
     if not facts.deleted:
         said += "; the key is not confirmed to be deleted"
     return said
+
+
+def _amount(usd: float | None) -> str:
+    if usd is None:
+        return "an amount that its broker could not tell"
+    return "less than 0.0001 USD" if 0 < usd < 0.0001 else words.money(usd)  # noqa: PLR2004 — what money still shows
 
 
 def spent_document(ended: AttemptEnded | AttemptFound | None) -> dict[str, Any] | None:
