@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from referee.cli.keys_at_start import keys_at_start, sweep_keys
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.politely import ended_politely
 from referee.cli.progress import Progress
+from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import (
     SandboxChoice,
     check_host_disk,
     choose_sandbox,
     every_agent,
     make_agent,
-    make_keys,
     make_rules,
     make_workspace,
     open_stores,
@@ -29,7 +28,6 @@ from referee.cli.wiring import (
 )
 from referee.core.spending import SpendingFacts
 from referee.protocols import Agent
-from referee.publish.words import visible
 from referee.runner.agent_check import Bounds, Checked, check_agent
 
 app = typer.Typer(no_args_is_help=True, help="Agents: what bring-up ranks.")
@@ -45,12 +43,12 @@ def list_agents(workspace: WorkspaceOption = None, as_json: JsonOption = False) 
         rows = [_facts(agent) for agent in known]
         print(json.dumps({"schema": "referee.agents/1", "agents": rows}, ensure_ascii=False, indent=2))  # noqa: T201
         return
-    table = Table("agent", "version", "harness", "model", "tier", box=None, pad_edge=False)
+    table = columns("agent", "version", "harness", "model", "tier")
     for agent in known:
         need = agent.need
         model = f"{need.model} ({need.upstream})" if need is not None else "none"
-        table.add_row(agent.name, agent.version, agent.harness or "none", model, agent.tier)
-    Console().print(table, markup=False, highlight=False)
+        table.add_row(*map(plain, (agent.name, agent.version, agent.harness or "none", model, agent.tier)))
+    lay(out(), table)
 
 
 @app.command("show")
@@ -78,11 +76,10 @@ def check(
 ) -> None:
     """Install the agent NAME, ask its model for one trivial step, read its report, and tell what that cost."""
     stores = open_stores(workspace)
-    agent = make_agent(name, None, stores.workspace)
+    agent = make_agent(name, None, stores.workspace, sandbox=sandbox)
     make_workspace(stores)
     check_host_disk(stores.workspace)
     rules = make_rules(stores.workspace, None, None)
-    keys = make_keys(stores.workspace, os.environ) if agent.need is not None else None
     bounds = Bounds(
         cap_usd=cap_usd if cap_usd is not None else rules.cap_usd,
         seconds=seconds,
@@ -90,15 +87,15 @@ def check(
         workspace=workspace_id(stores.workspace),
         ca_bundle=stores.workspace.ca_bundle(),
     )
-    try:
-        with (
-            ended_politely(),
-            tempfile.TemporaryDirectory(prefix="referee-check-") as scratch,
-            Progress(Console(stderr=True), quiet=quiet) as progress,
-        ):
-            if keys is not None:
-                for sentence in keys.sweep([planned.run for planned in stores.records.attempts_under_way()]):
-                    progress.say(f"found: {sentence}")
+    with (
+        ended_politely(),
+        tempfile.TemporaryDirectory(prefix="referee-check-") as scratch,
+        Progress(Console(stderr=True), quiet=quiet) as progress,
+    ):
+        keys = keys_at_start(stores, [agent], progress.say)
+        try:
+            for sentence in sweep_keys(stores, keys):
+                progress.say(f"found: {sentence}")
             checked = check_agent(
                 agent,
                 sandbox=choose_sandbox(stores.workspace, sandbox),
@@ -108,13 +105,13 @@ def check(
                 tell=progress.tell,
                 on_output=progress.output,
             )
-    finally:
-        if keys is not None:
-            keys.stop()
+        finally:
+            if keys is not None:
+                keys.stop()
     if as_json:
         print(json.dumps(checked.document(), ensure_ascii=False, indent=2))  # noqa: T201 — the document is the output
     else:
-        print_checked(Console(soft_wrap=True), checked)
+        print_checked(out(), checked)
     if checked.trouble is not None:
         raise checked.trouble
 
@@ -131,11 +128,11 @@ def print_checked(console: Console, checked: Checked) -> None:
         **({} if checked.spending is None else _spending(checked.spending)),
     }
     for label, value in rows.items():
-        console.print(f"{label:8} {visible(value)}", markup=False, highlight=False)
+        console.print(plain(f"{label:8} {value}"), soft_wrap=True)
     if checked.trouble is not None and checked.printed:
-        console.print("it printed at the end:", markup=False, highlight=False)
+        console.print("it printed at the end:")
         for line in checked.printed:
-            console.print(f"  {visible(line)}", markup=False, highlight=False)
+            console.print(plain(f"  {line}"), soft_wrap=True)
 
 
 def _install(checked: Checked) -> str:

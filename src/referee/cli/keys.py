@@ -6,11 +6,10 @@ import json
 import os
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from referee.adapters.keys.ledger import Entry, Ledger
 from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import gateway_keys, make_keys, open_stores
 from referee.errors import CouldNotVerify
 
@@ -28,23 +27,17 @@ def list_keys(workspace: WorkspaceOption = None, as_json: JsonOption = False) ->
         ]
         print(json.dumps({"schema": "referee.keys/1", "keys": rows}, ensure_ascii=False, indent=2))  # noqa: T201
         return
-    console = Console()
+    console = out()
     if not entries:
         console.print("no key was issued in this workspace")
         return
-    table = Table("run", "broker", "model", "cap", "spent", "made", "state", box=None, pad_edge=False)
+    table = columns("run", "broker", "model", "cap>", "spent>", "made", "state")
     for entry in entries:
         spent = entry.spending.spent_usd if entry.spending is not None else None
-        table.add_row(
-            entry.run,
-            entry.broker,
-            entry.model,
-            f"{entry.cap_usd:g} USD",
-            "not known" if spent is None else f"{spent:.4f} USD",
-            entry.made_at,
-            _state(entry),
-        )
-    console.print(table, markup=False, highlight=False)
+        cost = "not known" if spent is None else f"{spent:.4f} USD"
+        cells = (entry.run, entry.broker, entry.model, f"{entry.cap_usd:g} USD", cost, entry.made_at, _state(entry))
+        table.add_row(*map(plain, cells))
+    lay(console, table)
 
 
 @app.command("sweep")
@@ -67,9 +60,8 @@ def sweep(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
         document = {"schema": "referee.keys-sweep/1", "found": found, "left": left}
         print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201
     else:
-        console = Console()
         for sentence in found or ["no key was left behind"]:
-            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            out().print(plain(sentence), soft_wrap=True)
     if left:
         raise CouldNotVerify(
             f"{len(left)} keys that no running attempt uses are not known to be deleted: {', '.join(left)}",

@@ -14,6 +14,7 @@ from referee.publish import words
 
 _PHASES = {
     "key": "key: making the run's own",
+    "install": "agent: installing its program, where it is not installed yet",
     "machine": "machine: starting",
     "place": "machine: placing the subject",
     "agent": "agent: at work",
