@@ -181,3 +181,41 @@ def test_a_full_disk_is_said_and_leaves_no_half_blob(tiny_disk: Path) -> None:
     assert list(store.digests()) == [first.digest]
     assert [path for path in (tiny_disk / "e").iterdir() if path.is_file()] == []
     store.keep("after", b"the next one fits again")
+
+
+def test_a_file_that_is_given_up_becomes_the_blob_and_keeps_its_name_until_its_owner_removes_it(tmp_path: Path) -> None:
+    data = os.urandom(3 << 20)
+    source = tmp_path / "session.raw"
+    source.write_bytes(data)
+    store = LocalEvidence(tmp_path / "evidence")
+    ref = store.keep("session.raw", source, given_up=True)
+    blob = store.path(ref.digest)
+    assert (ref.digest, ref.bytes) == (f"sha256:{_hex(data)}", len(data))
+    assert blob.stat().st_ino == source.stat().st_ino, "nothing was copied"
+    assert blob.stat().st_mode & 0o777 == 0o444
+    assert store.keep("session.raw", source, given_up=True) == ref, "a start after a crash seals it once more"
+    source.unlink()
+    assert store.check(ref.digest) == len(data)
+    assert [path for path in (tmp_path / "evidence").rglob("*") if path.is_file()] == [blob]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system at hand")
+def test_a_given_up_file_of_another_file_system_is_copied(tmp_path: Path) -> None:
+    source = Path("/dev/shm") / f"referee-test-{os.getpid()}"
+    assert source.parent.stat().st_dev != tmp_path.stat().st_dev
+    source.write_bytes(b"far away")
+    try:
+        store = LocalEvidence(tmp_path / "evidence")
+        ref = store.keep("a", source, given_up=True)
+        assert store.path(ref.digest).stat().st_ino != source.stat().st_ino
+        assert store.read(ref.digest) == b"far away"
+    finally:
+        source.unlink()
+
+
+def test_a_link_is_never_given_up_to_the_store(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"elsewhere")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(CouldNotVerify):
+        LocalEvidence(tmp_path / "evidence").keep("a", tmp_path / "link", given_up=True)
+    assert (tmp_path / "real").stat().st_mode & 0o200, "what it points to is untouched"

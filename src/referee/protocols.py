@@ -315,8 +315,11 @@ class Keys(Protocol):
 class Evidence(Protocol):
     """The content-addressed store of bytes."""
 
-    def keep(self, name: str, source: Path | bytes) -> EvidenceRef:
-        """Store bytes durably; return their reference. Storing the same bytes twice is one blob."""
+    def keep(self, name: str, source: Path | bytes, *, given_up: bool = False) -> EvidenceRef:
+        """Store bytes durably; return their reference. Storing the same bytes twice is one blob.
+
+        ``given_up``: nobody writes to the file ``source`` any more, so it need not be copied; its name stays.
+        """
 
     def open(self, digest: str) -> BinaryIO:
         """Open a blob for reading. Raises ``Finding`` when it is not there."""

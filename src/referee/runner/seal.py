@@ -16,6 +16,12 @@ NAMES = (
     "transcript.txt",
     "report.json",
     "rerun.txt",
+    "scripts.json",
+    "control.txt",
+    "challenge-1.txt",
+    "challenge-2.txt",
+    "challenge-3.txt",
+    "challenge-4.txt",
     "exchanges.jsonl",
     "harness.jsonl",
     "mission.json",
@@ -50,12 +56,13 @@ def facts_bytes(ended: AttemptEnded) -> bytes:
 
 
 def seal(run: str, directory: Path, evidence: Evidence) -> tuple[tuple[EvidenceRef, ...], str]:
-    """Keep every known file of ``directory`` durably.
+    """Keep every known file of ``directory`` durably; nobody writes to it any more.
 
     Returns:
         The references in the order of ``NAMES``, and the digest of the manifest, itself kept as evidence.
     """
-    refs = tuple(evidence.keep(name, directory / name) for name in NAMES if (directory / name).is_file())
+    there = (name for name in NAMES if (directory / name).is_file())
+    refs = tuple(evidence.keep(name, directory / name, given_up=True) for name in there)
     files = [{"bytes": ref.bytes, "digest": ref.digest, "name": ref.name} for ref in sorted(refs, key=lambda r: r.name)]
     manifest = canonical_bytes({"schema": "referee.evidence/1", "run": run, "files": files})
     return refs, evidence.keep("manifest.json", manifest).digest

@@ -88,7 +88,9 @@ class Screen:
         data = path.read_bytes()
         clean = self._redactor.redact(data)
         if clean != data:
-            path.write_bytes(clean)
+            beside = path.with_name(f".{path.name}.clean")
+            beside.write_bytes(clean)
+            beside.replace(path)  # never in place: what a dead run had sealed already shares its bytes with the store
 
     def ended(self, ended: AttemptEnded) -> AttemptEnded:
         """The record of an attempt's end without the values."""

@@ -1,7 +1,8 @@
 """Evidence on the local disk: content-addressed, durable before it is named, never changed.
 
 A blob lies at ``evidence/ab/<64 hex of its SHA-256>`` and is read-only. It arrives under a temporary name in the same
-directory tree, is synced, renamed, and its directory synced: a name in the store always means whole bytes.
+directory tree, is synced, renamed, and its directory synced: a name in the store always means whole bytes. A file that
+its owner gives up is linked instead of copied where it lies on the same file system.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ class LocalEvidence:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def keep(self, name: str, source: Path | bytes) -> EvidenceRef:
+    def keep(self, name: str, source: Path | bytes, *, given_up: bool = False) -> EvidenceRef:
         """Store bytes durably; return their reference. Storing the same bytes twice is one blob.
 
         Args:
             name: the file's name within its run, as the reference carries it.
             source: the bytes, or a regular file (copied piece by piece; a symlink is not followed).
+            given_up: nobody writes to the file any more: it may itself become the blob, and turns read-only. Its own
+                name stays until its owner removes it, so that a crash in between loses nothing.
 
         Raises:
             CouldNotVerify: the disk refused; nothing of the attempt to store remains.
@@ -57,7 +60,8 @@ class LocalEvidence:
             sync_directory(self.root.parent)
         temporary = f"{_INCOMING}{os.getpid()}-{secrets.token_hex(8)}"
         try:
-            digest, size = _write(root, temporary, source)
+            linked = _link(root, temporary, source) if given_up and isinstance(source, Path) else None
+            digest, size = linked or _write(root, temporary, source)
             self._settle(root, temporary, digest)
         except OSError as exc:
             raise _refused(name, exc) from exc
@@ -196,6 +200,30 @@ def _write(root: int, temporary: str, source: Path | bytes) -> tuple[str, int]:
                 rest = rest[target.write(rest) :]
         os.fchmod(target.fileno(), 0o444)
         os.fsync(target.fileno())
+    return sha.hexdigest(), size
+
+
+def _link(root: int, temporary: str, source: Path) -> tuple[str, int] | None:
+    """Give a file a second, temporary name in the store, synced and read-only; None where that is not possible."""
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        try:
+            os.link(source, temporary, dst_dir_fd=root, follow_symlinks=False)
+        except OSError:
+            return None  # another file system, or one without links
+        there = os.stat(temporary, dir_fd=root, follow_symlinks=False)
+        if (there.st_dev, there.st_ino) != (found.st_dev, found.st_ino):
+            os.unlink(temporary, dir_fd=root)
+            return None  # another file took its name meanwhile
+        os.fchmod(descriptor, 0o444)
+        os.fsync(descriptor)
+        sha, size = hashlib.sha256(), 0
+        while piece := file.read(_PIECE):
+            sha.update(piece)
+            size += len(piece)
     return sha.hexdigest(), size
 
 
