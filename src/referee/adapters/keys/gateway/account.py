@@ -10,7 +10,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 from referee.adapters.keys.gateway.estimate import Seen
 from referee.adapters.keys.gateway.prices import Tariff
@@ -38,8 +37,10 @@ def failed(exchange: Exchange) -> bool:
     return exchange.broke is not None or (status is not None and (status in _FAILED or status >= _SERVER_FAULT))
 
 
-def _answered_here(exchange: Exchange) -> bool:
-    return exchange.upstream_status is None and exchange.broke is None and exchange.status < HTTPStatus.BAD_REQUEST
+def _went_up(exchange: Exchange) -> bool:
+    """Neither refused, nor answered here (the list of models), nor given up by the agent while it waited."""
+    tried = exchange.upstream_status is not None or exchange.broke is not None or exchange.upper_usd > 0
+    return exchange.refused is None and tried
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Account:
     broken: str | None = None
 
     def __post_init__(self) -> None:
-        self.seen = Seen(self.need.dialect)
+        self.seen = Seen()
         self._cap = nanos(self.cap_usd)
         self._spent = 0
         self._held = 0
@@ -140,8 +141,7 @@ def summed(
     how: str,
 ) -> SpendingFacts:
     """The facts of a key from its exchanges."""
-    # The list of models is answered here.
-    sent = [one for one in exchanges if one.refused is None and not _answered_here(one)]
+    sent = [one for one in exchanges if _went_up(one)]
     usages = [one.usage or Usage(input=0, output=0) for one in sent]
     return SpendingFacts(
         broker="gateway",

@@ -90,6 +90,10 @@ class Call:
         except asyncio.CancelledError:
             self._so.status = GONE
             raise
+        except Exception as exc:  # noqa: BLE001 — a fault of ours is told in the record; the gateway serves on
+            self._account.broken = f"a call could not be forwarded: {type(exc).__name__}"
+            self._so.status = 500
+            return _json(500, self._said(500, "gateway", "the gateway itself failed"))
         finally:
             self._settle()
             self._note()
@@ -100,7 +104,8 @@ class Call:
         path = self._request.rel_url.raw_path
         route = route_of(self._request.method, path)
         so, account = self._so, self._account
-        so.path = path if route is not None and route.model is None else self._shown(path)
+        known = route is not None and route.model in {None, account.need.model}
+        so.path = path if known else self._shown(path)
         near = dialect_near(path, self._request.headers)
         so.dialect = near if route is None or route.dialect is None else route.dialect
         if route is None:
@@ -112,15 +117,15 @@ class Call:
         self._asked = asked = await self._read(route, so.dialect)
         so.streamed = asked.streamed
         if route.kind == "answer":
-            await self._hold(asked)
+            await self._hold(asked, so.dialect)
         else:
             so.metered = NOTHING
         return await self._send(route, asked)
 
-    async def _hold(self, asked: Asked) -> None:
+    async def _hold(self, asked: Asked, dialect: Dialect) -> None:
         """Set the most that the call can cost aside."""
         account, so = self._account, self._so
-        most = account.seen.most_tokens(asked.body)
+        most = account.seen.most_tokens(dialect, asked.body)
         so.upper = upper_usd(most, asked.max_output_tokens, account.tariff.dearest)
         if not await account.hold(so.upper):
             left = f"this call might exceed what is left of the run's {account.cap_usd:g} USD, so it was not sent"
@@ -280,6 +285,8 @@ class Call:
             return
         self._settled = True
         if not self._held:
+            if self._so.refused is None:  # the agent let go while it waited
+                self._so.metered, self._so.upper = self._so.metered or NOTHING, 0.0
             return
         so, account = self._so, self._account
         metered = so.metered
@@ -290,8 +297,8 @@ class Call:
             cost = 0.0
         elif metered is not None:
             cost = account.tariff.cost_usd(metered.usage, metered.long_written)
-            if self._asked is not None:
-                account.seen.counted(self._asked.body, metered.usage.input)
+            if self._asked is not None and so.dialect is not None:
+                account.seen.counted(so.dialect, self._asked.body, metered.usage.input)
         so.cost = account.settle(so.upper, cost)
 
     def _note(self) -> None:

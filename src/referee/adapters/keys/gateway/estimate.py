@@ -51,18 +51,17 @@ _LARGEST_KEPT = 4 * 2**20
 class Seen:
     """The latest requests of one run whose input the upstream counted."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self) -> None:
         self._latest: deque[tuple[bytes, int, int]] = deque(maxlen=_KEPT)
 
-    def counted(self, body: bytes, input_tokens: int) -> None:
-        """Remember how many tokens ``body`` was."""
+    def counted(self, dialect: Dialect, body: bytes, input_tokens: int) -> None:
+        """Remember how many tokens ``body``, a request of ``dialect``, was."""
         if len(body) <= _LARGEST_KEPT:
-            self._latest.appendleft((body, input_tokens, self._extra(body)))
+            self._latest.appendleft((body, input_tokens, _extra(dialect, body)))
 
-    def most_tokens(self, body: bytes) -> int:
-        """No fewer than the input tokens of ``body``."""
-        extra = self._extra(body)
+    def most_tokens(self, dialect: Dialect, body: bytes) -> int:
+        """No fewer than the input tokens of ``body``, a request of ``dialect``."""
+        extra = _extra(dialect, body)
         least = len(body) + ADDED_TOKENS + extra
         for earlier, tokens, extra_then in self._latest:
             fresh = len(body) - common(earlier, body)
@@ -71,10 +70,11 @@ class Seen:
                 break  # it is that one grown: no other will tell more
         return least
 
-    def _extra(self, body: bytes) -> int:
-        media = sum(body.count(mark) for mark in _MEDIA[self._dialect])
-        references = sum(body.count(mark) for mark in _REFERENCES[self._dialect])
-        return media * MEDIA_TOKENS + references * REFERENCE_TOKENS
+
+def _extra(dialect: Dialect, body: bytes) -> int:
+    media = sum(body.count(mark) for mark in _MEDIA[dialect])
+    references = sum(body.count(mark) for mark in _REFERENCES[dialect])
+    return media * MEDIA_TOKENS + references * REFERENCE_TOKENS
 
 
 def common(one: bytes, other: bytes) -> int:

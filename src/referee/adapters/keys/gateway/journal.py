@@ -51,12 +51,6 @@ class Journal:
                 os.fsync(handle)
             os.close(handle)
 
-    def drop(self, run: str) -> None:
-        """The run's key did not come about: its file is taken away."""
-        self.end(run)
-        with contextlib.suppress(OSError):
-            self._path(run).unlink()
-
     def read(self, run: str) -> bytes | None:
         """The whole lines of ``run``; None where it has no file. A torn last line is left out."""
         try:

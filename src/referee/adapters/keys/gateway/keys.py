@@ -127,6 +127,7 @@ class GatewayKeys:
         with self._lock:
             if self._reached is None:
                 raise KeyUnavailable("the gateway does not listen yet", todo="call reach() with the sandbox's address")
+            entry: Entry | None = None
             try:
                 tariff = self.check(need)
                 token = self._token(run)
@@ -143,11 +144,12 @@ class GatewayKeys:
                     redactor=Redactor({**self._upstreams[need.upstream].secrets(), RUN_KEY: token}),
                     write=partial(self._journal.write, run),
                 )
-                self._serving().admit(token, account)
                 entry = self._ledger.issued(entry, _name(token))
+                self._serving().admit(token, account)
             except ConfigError as exc:
                 raise KeyUnavailable(exc.message, todo=exc.todo) from exc
             except (OSError, ValueError, TimeoutError) as exc:
+                self._never_made(entry)
                 raise KeyUnavailable(f"the key of {run} could not be made: {exc}", todo="try again later") from exc
             self._accounts[run] = (token, account, entry)
             address, port = self._reached
@@ -261,6 +263,12 @@ class GatewayKeys:
             deleted=gone,
             how=f"{_CLOSED_BY_DEATH}; calls that were under way then are not counted" if gone else "its process lives",
         )
+
+    def _never_made(self, entry: Entry | None) -> None:
+        if entry is not None:
+            self._journal.end(entry.run)
+            facts = self._dead(entry)
+            self._write_closed(entry, facts.model_copy(update={"deleted": True, "how": "it was never made"}))
 
     def _write_closed(self, entry: Entry, facts: SpendingFacts) -> None:
         if not facts.deleted:

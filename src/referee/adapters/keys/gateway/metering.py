@@ -58,8 +58,16 @@ class Meter:
                 for name in ("usage", "usageMetadata"):
                     told = holder.get(name)
                     if isinstance(told, dict):
-                        # Anthropic's later events repeat some counts and not others.
-                        self._told.update({key: value for key, value in told.items() if value is not None})
+                        self._add(told)
+
+    def _add(self, told: dict[str, Any]) -> None:
+        """Later events repeat some counts and not others, and some servers say 0 where they do not know any more."""
+        for name, value in told.items():
+            before = self._told.get(name)
+            if isinstance(value, int | float) and isinstance(before, int | float):
+                self._told[name] = max(before, value)
+            elif value is not None:
+                self._told[name] = value
 
     def metered(self) -> Metered | None:
         """The tokens, as far as they were told; None where input or output was not."""
