@@ -64,7 +64,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build(written: Written) -> Path:
     out = written.root / "site"
-    pages.build(Facts(written.records.read(), written.evidence), written.evidence, out)
+    pages.build(Facts(written.records.read(), written.evidence), out)
     return out
 
 

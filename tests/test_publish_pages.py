@@ -78,7 +78,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def build(written: Written, name: str = "site") -> Path:
-    pages.build(Facts(written.records.read(), written.evidence), written.evidence, written.root / name)
+    pages.build(Facts(written.records.read(), written.evidence), written.root / name)
     return written.root / name
 
 
@@ -397,7 +397,7 @@ def test_the_same_records_give_the_same_bytes_anywhere(workspace: Written) -> No
         "from referee.publish import pages\nfrom referee.publish.facts import Facts\n"
         "with contextlib.suppress(locale.Error):\n    locale.setlocale(locale.LC_ALL, '')\n"
         "written = Written(Path(sys.argv[1]))\n"
-        "pages.build(Facts(written.records.read(), written.evidence), written.evidence, Path(sys.argv[2]))\n"
+        "pages.build(Facts(written.records.read(), written.evidence), Path(sys.argv[2]))\n"
     )
     for zone, language, seed in (("Pacific/Kiritimati", "tr_TR.UTF-8", "1"), ("America/St_Johns", "C", "2")):
         again = workspace.root / f"again-{seed}"
@@ -411,7 +411,7 @@ def test_a_directory_that_is_no_site_is_left_alone(workspace: Written, tmp_path:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "to-mother.txt").write_text("dear mother")
     with pytest.raises(UsageError, match="no built site"):
-        pages.build(Facts([], workspace.evidence), workspace.evidence, tmp_path / "letters")
+        pages.build(Facts([], workspace.evidence), tmp_path / "letters")
     assert (tmp_path / "letters" / "to-mother.txt").read_text() == "dear mother"
 
 

@@ -20,7 +20,7 @@ from tests.publish_workspace import Try, Written
 def built(tmp_path: Path) -> Written:
     written = Written(tmp_path)
     written.write((Try("r-1", "square"), Try("r-2", "mailer", sandbox="overlay"), Try("r-3", "square", end="open")))
-    pages.build(Facts(written.records.read(), written.evidence), written.evidence, tmp_path / "site")
+    pages.build(Facts(written.records.read(), written.evidence), tmp_path / "site")
     return written
 
 

@@ -10,7 +10,8 @@ import typer
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.wiring import Stores, open_stores
 from referee.publish import pages
-from referee.publish.facts import Facts
+from referee.publish.facts import Facts, agents_of
+from referee.publish.mapping import FILE_NAME, keep_mapping, read_mapping
 
 SCHEMA = "referee.site-build/1"
 
@@ -32,9 +33,12 @@ def build(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
 
 def build_site(stores: Stores) -> Path:
     """Write the pages of this workspace; return the page to open."""
-    return pages.build(facts_of(stores), stores.evidence, stores.workspace.site)
+    keep_mapping(stores.workspace.root / FILE_NAME, agents_of(stores.records.read()))
+    return pages.build(facts_of(stores), stores.workspace.site)
 
 
 def facts_of(stores: Stores, *, neutral: bool = True) -> Facts:
     """What pages and terminals show of this workspace."""
-    return Facts(stores.records.read(), stores.evidence, neutral=neutral)
+    records = stores.records.read()
+    mapping = read_mapping(stores.workspace.root / FILE_NAME)
+    return Facts(records, stores.evidence, neutral=neutral, mapping=mapping)

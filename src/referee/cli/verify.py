@@ -17,6 +17,7 @@ from referee.cli.options import JsonOption, WorkspaceOption
 from referee.errors import EXIT_FINDING, Finding
 from referee.publish import words
 from referee.publish.facts import Facts
+from referee.publish.mapping import FILE_NAME, read_mapping
 from referee.runner.bakeoff.recompute import recompute
 from referee.runner.bakeoff.verify_report import ReportsVerified, verify_reports
 from referee.runner.verify import Verified
@@ -42,7 +43,9 @@ def verify(
         bakeoff = None if runs else recompute(opened.records, opened.answers, evidence)
         done = verify_workspace(records, evidence, opened.scores, runs or (), bakeoff=bakeoff)
         if not runs:
-            site = verify_site(Facts(records.read(), evidence), opened.site)
+            site = verify_site(
+                Facts(records.read(), evidence, mapping=read_mapping(opened.root / FILE_NAME)), opened.site
+            )
             log = RecordFiles(opened.records, kind="bakeoff")
             reports = verify_reports(log, evidence, opened.records, opened.site)
     except Finding as exc:

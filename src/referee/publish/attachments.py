@@ -34,6 +34,9 @@ WHAT = {
     "report.json": "the agent's report as it was left",
     "rerun.txt": "what the reported command printed when the harness ran it again",
     "exchanges.jsonl": "the calls to the agent's model: when, tokens, cost; no words",
+    "scripts.json": "the agent's own scripts that the reported command ran",
+    "control.txt": "what the reported command printed on a fresh machine without the project",
+    **{f"challenge-{n}.txt": f"what it printed with chosen input {n}" for n in range(1, 5)},
     "harness.jsonl": "the harness's own log: phases and their times",
     "mission.json": "the mission, with the instructions given to the agent",
     "subject.toml": "the subject as it was pinned",
@@ -41,6 +44,7 @@ WHAT = {
     "commands.json": "what the recording tells that the agent did",
     "replay.txt": "log of the replay: each command, its output and status",
     "replay.json": "status and length of each step of the replay",
+    "masked.json": "the log of what was masked in the served copy: rule, place, length",
     "manifest.json": "the manifest: names, sizes and digests of all files",
 }
 
@@ -49,10 +53,13 @@ PHASES = {
     "machine": "machine started",
     "place": "subject placed",
     "agent": "agent at work",
+    "listening": "listening ports looked at",
     "quiet": "agent's processes ended, confirmed",
     "revoke": "the run's model key deleted",
     "report": "report read",
     "rerun": "reported command run again",
+    "challenge": "reported command run with chosen inputs",
+    "control": "reported command run on a fresh machine without the project",
     "destroy": "machine destroyed",
     "seal": "evidence sealed",
 }

@@ -57,6 +57,8 @@ def run_document(run: RunView, detail: DetailView) -> dict[str, Any]:
             for step in detail.steps
         ],
         "files": [_file(file) for file in run.files],
+        "withheld": [{"name": file.name, "original": file.digest} for file in run.withheld],
+        "masked": [mask.model_dump(mode="json") for mask in run.masks],
         "replays": [_replay(one) for one in run.replays],
         "corrections": [{"at": note.at, "note": note.note} for note in run.corrections],
     }
@@ -116,6 +118,7 @@ def index_document(site: SiteView) -> dict[str, Any]:
     return {
         "schema": INDEX_SCHEMA,
         "built_by": referee.__version__,
+        "names": site.names_digest,
         "subjects": [_subject(subject) for subject in site.subjects],
         "runs": [run_summary(run) for run in site.runs],
     }
@@ -192,4 +195,10 @@ def _replay(one: ReplayView) -> dict[str, Any]:
 
 
 def _file(file: FileView) -> dict[str, Any]:
-    return {"name": file.name, "digest": file.digest, "bytes": file.bytes, "there": file.there}
+    return {
+        "name": file.name,
+        "digest": file.digest,
+        "bytes": file.bytes,
+        "there": file.there,
+        "original": file.original,
+    }

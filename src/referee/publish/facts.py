@@ -5,13 +5,18 @@ pages link: nothing is counted twice, nothing is read from a cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Record
+from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, Record
 from referee.errors import NothingMatched, UsageError
 from referee.protocols import Evidence
 from referee.publish.attachments import Attachments
+from referee.publish.brands import brand_of
 from referee.publish.gate import never, objections
+from referee.publish.mapping import Mapping
 from referee.publish.names import AgentNames
+from referee.publish.neutral import Copies, Face, Neutralizer
+from referee.publish.replays import replay_views
 from referee.publish.standings import entry, standings
 from referee.publish.views import DetailView, RowView, RunView, ScoreView, SiteView, SubjectView
 from referee.publish.words import ROWS
@@ -33,18 +38,23 @@ class Facts:
         records: all its records.
         evidence: the store behind them, also for whoever writes the pages; a blob that is missing is shown as missing.
         neutral: whether agents appear under neutral identities, as the methodology asks of public pages (§1).
+        mapping: the private mapping of names; with it, runs of named agents are shown by their public face alone.
 
     Raises:
         Finding: the records do not hold together (a run planned twice, ended twice, or never planned).
     """
 
-    def __init__(self, records: Sequence[Record], evidence: Evidence, *, neutral: bool = True) -> None:
+    def __init__(
+        self, records: Sequence[Record], evidence: Evidence, *, neutral: bool = True, mapping: Mapping | None = None
+    ) -> None:
         self._runs = gather(records)
         planned = [found.planned for found in self._runs.values()]
         self._planned = sorted(planned, key=lambda record: (record.at, record.run))
-        self._names = AgentNames([record.lock.agent for record in self._planned], neutral=neutral)
+        self._names = AgentNames([record.lock.agent for record in self._planned], neutral=neutral, mapping=mapping)
         self._pins = {record.lock.subject.name: record.lock.subject.pin for record in self._planned}
         self.evidence = evidence
+        self.served = Copies(evidence)
+        self._neutralizer = Neutralizer(self.served, brand_of)
 
     def find(self, name: str) -> AttemptPlanned:
         """The run of that id, the only one whose id begins so, or the one planned ``last``.
@@ -77,6 +87,7 @@ class Facts:
             ),
             standings=tuple(standings(measured)),
             runs=tuple(runs),
+            names_digest=self._names.digest,
         )
 
     def run(self, planned: AttemptPlanned) -> RunView:
@@ -88,7 +99,7 @@ class Facts:
         valid = judged is not None and judged.valid
         found = None if judged is None else judged.corroboration
         invalid = None if valid or ended is None else reason or "no reason recorded"
-        return RunView(
+        view = RunView(
             run=planned.run,
             state="open" if ended is None else "ended" if isinstance(ended, AttemptEnded) else "found",
             current=lock.subject.pin == self._pins[lock.subject.name],
@@ -108,11 +119,36 @@ class Facts:
             corrections=self._runs[planned.run].corrections,
             objections=tuple(objections(planned, ended, invalid=invalid, flagged=flagged)),
             never=never(planned),
+            replays=replay_views(self._runs[planned.run], self.evidence),
+        )
+        named = self._names.named(lock.agent)
+        return view if named is None else self._public(view, self._neutralizer.face(named, planned, ended))
+
+    def _public(self, view: RunView, face: Face) -> RunView:
+        """The view of a run by its public face: other records, other files, the same judgement."""
+        files = Attachments(face.ended, self.served).files()
+        manifest = view.manifest
+        return replace(
+            view,
+            planned=face.planned,
+            ended=face.ended,
+            reason=None if view.reason is None else face.scrub(view.reason),
+            corroboration_why=tuple(map(face.scrub, view.corroboration_why)),
+            objections=tuple(map(face.scrub, view.objections)),
+            files=tuple(replace(file, original=face.originals.get(file.name)) for file in files),
+            withheld=tuple(
+                replace(file, digest=face.originals[file.name], there=False)
+                for file in view.files
+                if file.name in face.originals and file.name not in {one.name for one in files}
+            ),
+            manifest=None if manifest is None else replace(manifest, there=False),
+            masks=face.masks,
+            neutral=True,
         )
 
     def detail(self, run: RunView) -> DetailView:
         """What the run's own page adds, read from its evidence."""
-        files = Attachments(run.ended, self.evidence)
+        files = Attachments(run.ended, self.served)
         report, rejected = files.report()
         recorded = run.ended.report_rejected if isinstance(run.ended, AttemptEnded) else None
         return DetailView(
@@ -124,6 +160,12 @@ class Facts:
             instructions=files.instructions(),
             packages=files.packages(),
         )
+
+
+def agents_of(records: Sequence[Record]) -> list[AgentRef]:
+    """Every agent of these records, in the order in which its attempts were planned."""
+    planned = [record for record in records if isinstance(record, AttemptPlanned)]
+    return [record.lock.agent for record in sorted(planned, key=lambda record: (record.at, record.run))]
 
 
 def _judged(

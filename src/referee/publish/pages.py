@@ -43,12 +43,11 @@ PLAYER_POLICY = (
 )
 
 
-def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
+def build(facts: Facts, out: Path) -> Path:
     """Write the whole site and put it in the place of the one before.
 
     Args:
-        facts: what to show.
-        evidence: the store; its blobs are linked into the site, or copied where that is not possible.
+        facts: what to show; blobs of its store are linked into the site, or copied where that is not possible.
         out: the site's directory; replaced as a whole, so that a reader never meets half a site. Reports of bake-offs
             that stand in it stay.
 
@@ -66,7 +65,7 @@ def build(facts: Facts, evidence: Evidence, out: Path) -> Path:
     try:
         reports = reports_in(out)
         for target, digest in write_pages(facts, fresh, reports).items():
-            _link(evidence.path(digest), fresh / target)
+            _link(facts.served.path(digest), fresh / target)
         for report in reports:
             _keep(out / DIRECTORY / report.name, fresh / DIRECTORY / report.name)
         put_in_place(fresh, out)
@@ -97,7 +96,7 @@ def write_pages(facts: Facts, out: Path, reports: tuple[ReportView, ...] = ()) -
         _json(out / "subjects" / f"{subject.name}.json", export.subject_document(subject))
     for run in site.runs:
         detail = facts.detail(run)
-        cast, fault = _cast(run, facts.evidence)
+        cast, fault = _cast(run, facts.served)
         page("run.html", f"runs/{run.run}.html", here="", run=run, detail=detail, cast=cast, cast_fault=fault)
         _json(out / "runs" / run.run / "run.json", export.run_document(run, detail))
         for part in cast.parts if cast else ():

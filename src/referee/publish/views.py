@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from referee.core.branding import Mask
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
 from referee.core.report import Report
 from referee.scoring.bringup import Outcome
@@ -44,13 +45,17 @@ class ScoreView:
 
 @dataclass(frozen=True)
 class FileView:
-    """One file of evidence. ``there`` is false when its bytes are not in the store."""
+    """One file of evidence. ``there`` is false when its bytes are not in the store, or not for the public.
+
+    ``original``: what is served is a neutral copy; the salted fingerprint of the file that stays in the store.
+    """
 
     name: str
     what: str
     digest: str
     bytes: int | None
     there: bool
+    original: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,8 @@ class RunView:
     ``state`` is ``ended``, ``found`` (its harness had died) or ``open`` (planned, no end recorded yet). ``current`` is
     false for an attempt at another pin than the subject's latest: it is shown and enters nothing. ``outcome``,
     ``scores`` and ``corroboration`` are empty where the attempt is no measurement. ``never`` says in a few words what
-    in its plan keeps it from ever being published.
+    in its plan keeps it from ever being published. ``neutral``: it is shown by its public face; ``masks`` says what was
+    masked, ``withheld`` which files are not served at all.
     """
 
     run: str
@@ -126,6 +132,9 @@ class RunView:
     objections: tuple[str, ...]
     never: tuple[str, ...]
     replays: tuple[ReplayView, ...] = ()
+    withheld: tuple[FileView, ...] = ()
+    masks: tuple[Mask, ...] = ()
+    neutral: bool = False
 
     @property
     def cold(self) -> ReplayView | None:
@@ -227,3 +236,4 @@ class SiteView:
     subjects: tuple[SubjectView, ...]
     standings: tuple[StandingView, ...]
     runs: tuple[RunView, ...]
+    names_digest: str | None = None

@@ -252,7 +252,7 @@ def _record(attempt: _Attempt, machine: Machine, ends_at: float) -> Recorded:
 
 
 def _read_report(machine: Machine, directory: Path, seen: Seen) -> None:
-    """Keep the report's bytes as found; note a rejection. An absent report is a fact, a broken one claims nothing."""
+    """Keep the report's bytes as found; note a rejection. An absent report is a fact, not a fault."""
     try:
         data = machine.read_file(REPORT, max_bytes=MAX_REPORT_BYTES)
         if data is not None:
@@ -260,6 +260,6 @@ def _read_report(machine: Machine, directory: Path, seen: Seen) -> None:
             seen.report = parse_report(data)
     except ReportRejected as exc:
         seen.report_rejected = exc.message
-        seen.end(Cause.REPORT_BROKEN, exc.message)
+        seen.end(Cause.REPORT_REJECTED, exc.message)
     except MachineFault as exc:
         seen.end(Cause.REPORT_UNREADABLE, exc.message)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from referee.core.failure import CLAIMS_NOTHING, FAILURES, Cause
+from referee.core.failure import FAILURES, Cause
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
 from referee.core.report import Report, parse_report
 from referee.errors import ReportRejected, UsageError
@@ -134,16 +134,11 @@ def judge(
     if cause is not None:
         return _judgement(planned, end, edition, cause=cause, reason=detail, scores={}, found=None)
     timed_out = isinstance(end, AttemptEnded) and end.cause is Cause.DEADLINE
-    if end.cause in CLAIMS_NOTHING:
-        report = None
     rerun = end.rerun if isinstance(end, AttemptEnded) else None
     found = corroborate(report, rerun, rerun_output)
     claims = claims_of(report)
     scores = {one: score(claims, timed_out=timed_out, edition=one, corroboration=found.status) for one in EDITIONS}
-    if isinstance(end, AttemptEnded) and end.cause is not None and end.cause in CLAIMS_NOTHING:
-        reason = _said(end.cause, _detail(end))
-    else:
-        reason = _why_no_pass(report, scores[edition], found, timed_out=timed_out)
+    reason = _why_no_pass(report, scores[edition], found, timed_out=timed_out)
     return _judgement(planned, end, edition, cause=end.cause, reason=reason, scores=scores, found=found)
 
 
@@ -203,20 +198,15 @@ def _invalid(end: AttemptEnded | AttemptFound, rejected: str | None) -> tuple[Ca
     if isinstance(end, AttemptFound):
         return end.cause, _said(end.cause, end.detail)
     if end.cause is not None and not FAILURES[end.cause].counts:
-        return end.cause, _said(end.cause, _detail(end))
+        why = end.report_rejected if end.cause is Cause.REPORT_REJECTED else end.detail
+        return end.cause, _said(end.cause, why or end.detail)
     incomplete = _incomplete(end)
     if incomplete is not None:
         return incomplete
     why_rejected = rejected or end.report_rejected
-    if why_rejected is not None and end.cause is None:
+    if why_rejected is not None and end.cause is not Cause.DEADLINE:
         return Cause.REPORT_REJECTED, _said(Cause.REPORT_REJECTED, why_rejected)
     return None, ""
-
-
-def _detail(end: AttemptEnded) -> str:
-    """What the record says of its cause beyond the cause's own sentence."""
-    rejected = end.cause in {Cause.REPORT_REJECTED, Cause.REPORT_BROKEN}
-    return (end.report_rejected if rejected else None) or end.detail
 
 
 def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
@@ -226,11 +216,12 @@ def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
     if missing:
         return Cause.RECORDING_INCOMPLETE, f"the evidence file {missing[0]} is missing"
     recording = end.recording
-    capped = recording is not None and bool(CUTTING_CAPS.intersection(recording.caps_reached))
-    whole = recording is not None and recording.complete and not capped
-    # A cap ends the attempt as the time limit does: all up to it is there, and nothing of the agent lived on.
-    to_its_cap = capped and end.cause is Cause.RECORDING_LIMIT
-    if recording is None or recording.write_error or not (whole or to_its_cap):
+    if (
+        recording is None
+        or not recording.complete
+        or recording.write_error
+        or CUTTING_CAPS.intersection(recording.caps_reached)
+    ):
         return Cause.RECORDING_INCOMPLETE, FAILURES[Cause.RECORDING_INCOMPLETE].sentence
     if end.quiet is None or not end.quiet.confirmed:
         return Cause.SURVIVORS, FAILURES[Cause.SURVIVORS].sentence

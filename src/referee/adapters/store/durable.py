@@ -17,7 +17,7 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace ``path`` by ``data`` in one step: a reader sees the old bytes or the new, never half.
 
     For what is derived only: records and evidence are never replaced.
@@ -26,6 +26,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     temporary = path.parent / f".{path.name}-{os.getpid()}-{secrets.token_hex(8)}"
     try:
         with temporary.open("xb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

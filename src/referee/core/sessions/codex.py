@@ -21,10 +21,11 @@ def read_codex(raw: Iterable[bytes]) -> Told:
     events = Events(raw)
     steps: dict[str, Step] = {}
     untold: list[str] = []
-    threads = 0
+    threads = turns = 0
     for event in events:
         kind, item = event.get("type"), table(event.get("item"))
         threads += kind == "thread.started"
+        turns += str(kind).startswith(("turn.", "item."))
         name, what = text(item.get("id")), item.get("type")
         if kind not in {"item.started", "item.updated", "item.completed"} or name is None:
             continue
@@ -37,7 +38,7 @@ def read_codex(raw: Iterable[bytes]) -> Told:
                 steps[key] = step
         elif kind == "item.completed" and what not in _HARMLESS:
             untold += _untold(item)
-    if not threads:
+    if not turns:
         return Told(why_not="the recording holds no events of the agent's program")
     if events.broken:
         untold.append(f"{events.broken} events of the recording cannot be read")

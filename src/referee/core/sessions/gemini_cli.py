@@ -28,7 +28,7 @@ def read_gemini_cli(raw: Iterable[bytes]) -> Told:
     any_event = False
     for event in events:
         kind = event.get("type")
-        any_event = any_event or kind == "init"
+        any_event = any_event or kind in {"init", "message", "tool_use", "result"}
         name = text(event.get("tool_id"))
         if kind == "tool_use" and name is not None:
             step = _step(str(event.get("tool_name")), table(event.get("parameters")), untold)

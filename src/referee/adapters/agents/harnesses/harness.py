@@ -86,6 +86,8 @@ class Harness(_Part):
         dialect: the surface on which it speaks to its model.
         output: the format of what it prints, for the reader of recorded commands.
         banner: regular expressions; the lines of a session's beginning that match one name maker, provider or model.
+        fields: fields of its events whose values name provider or model.
+        words: what tells the program and its maker in our own documents (paths, process names).
     """
 
     schema_: Literal["referee.harness/1"] = Field(alias="schema")
@@ -95,6 +97,8 @@ class Harness(_Part):
     dialect: Dialect
     output: str
     banner: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     install: Install
     start: Start
 
