@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from referee.adapters.keys.gateway import GatewayKeys, Upstream, server
+from referee.adapters.keys.gateway import GatewayKeys, Upstream, call, server
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import ModelNeed
 from tests.keys.gateway_calls import PRICE, RUN, gate, question
@@ -268,3 +268,36 @@ def test_stopping_ends_the_thread_and_the_port(tmp_path: Path) -> None:
             open_gate.chat()
         facts = open_gate.close()
     assert (facts.calls, facts.deleted) == (1, True)
+
+
+def test_a_fault_of_the_gateway_itself_is_told_in_the_record_and_it_serves_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gate(tmp_path, said_json(chat(1, 1))) as open_gate:
+        with monkeypatch.context() as broken:
+            broken.setattr(call, "read_answer", lambda *_: 1 / 0)
+            assert open_gate.chat().status == 500
+        assert open_gate.chat().status == 200
+        facts = open_gate.close()
+    assert facts.broken == "a call could not be forwarded: ZeroDivisionError"
+
+
+def test_a_call_that_cannot_be_noted_is_told_in_the_record(tmp_path: Path) -> None:
+    with gate(tmp_path, said_json(chat(1, 1))) as open_gate:
+        open_gate.keys._journal.end(open_gate.run)
+        assert open_gate.chat().status == 200
+        facts = open_gate.close()
+    assert facts.broken is not None
+    assert (facts.calls, facts.spent_usd) == (1, 2e-6)
+
+
+def test_a_dead_thread_is_told_in_the_record_and_its_key_is_dead(tmp_path: Path) -> None:
+    with gate(tmp_path, said_json(chat(1, 1))) as open_gate:
+        open_gate.chat()
+        serving = open_gate.keys._server
+        assert serving is not None
+        serving._loop.call_soon_threadsafe(serving._loop.stop)
+        until(lambda: not serving.alive)
+        facts = open_gate.close()
+    assert facts.broken is not None
+    assert (facts.deleted, facts.calls) == (True, 1)

@@ -16,6 +16,8 @@ from referee.core.spending import Dialect, Usage
 
 #: Of a whole answer, and of one event of a stream, so much is read at most.
 MOST_READ = 32 * 2**20
+#: More is no count of tokens.
+_MOST_TOKENS = 10**10
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ def _count(told: dict[str, Any], *names: str) -> int:
     for name in names:
         value = told.get(name)
         if value is not None:
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != int(value):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value <= _MOST_TOKENS or value != int(value):
                 raise ValueError(name)
             return int(value)
     return 0
