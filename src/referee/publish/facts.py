@@ -177,7 +177,13 @@ def _judged(
     for name in ("report.json", "rerun.txt"):
         if files.lost(name):
             return None, f"it cannot be judged: the evidence file {name} is not in the store as it was recorded"
-    judged = judge(planned, ended, report_bytes=files.read("report.json"), rerun_output=files.read("rerun.txt"))
+    judged = judge(
+        planned,
+        ended,
+        report_bytes=files.read("report.json"),
+        rerun_output=files.read("rerun.txt"),
+        read=files.read,
+    )
     return judged, judged.reason or None
 
 

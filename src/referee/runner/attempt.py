@@ -10,6 +10,7 @@ A fault of our own side makes the attempt invalid, never a zero: ``core.failure`
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
 from collections.abc import Callable
@@ -18,9 +19,8 @@ from pathlib import Path
 
 from referee.adapters.recorder import Caps, Recorded, record
 from referee.benchmarks.bringup.canary import ask_network
-from referee.benchmarks.bringup.rerun import rerun
 from referee.core.failure import FAILURES, Cause
-from referee.core.records import AttemptPlanned
+from referee.core.records import AttemptPlanned, RerunFacts
 from referee.core.report import MAX_REPORT_BYTES, parse_report
 from referee.errors import (
     EngineUnavailable,
@@ -35,6 +35,7 @@ from referee.runner.causes import name_cause, name_cause_of_model, name_cause_of
 from referee.runner.conclude import conclude
 from referee.runner.journal import Journal, now
 from referee.runner.key_of_run import KeyOfRun
+from referee.runner.observing import Observer
 from referee.runner.place import told, work_tar
 from referee.runner.plan import Plan, new_run_id
 from referee.runner.seal import lock_bytes
@@ -183,6 +184,10 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
         with phase("agent"):
             seen.recorded = _record(attempt, machine, ends_at)
         name_cause(seen, machine)
+        observer = Observer(attempt.run, plan.placement.root, attempt.directory)
+        if seen.cause is None:
+            with phase("listening"):
+                observer.at_the_end(machine)
         with phase("quiet"):
             seen.quiet = machine.quiet()
         if not seen.quiet.confirmed:
@@ -193,12 +198,29 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
         if seen.cause is None:
             with phase("rerun"):
                 timeout = min(RERUN_SECONDS, plan.budget.seconds)
-                seen.rerun = rerun(machine, seen.report, directory=attempt.directory, timeout=timeout)
+                seen.rerun = observer.rerun(machine, seen.report, timeout=timeout)
             name_cause_of_rerun(seen, machine)
+        if seen.cause is None and observer.bears_out(seen.report, seen.rerun):
+            with phase("challenge"):
+                observer.challenge(machine, seen.report, seen.rerun)
         seen.machine = machine.facts()
     finally:
         with phase("destroy"):
             machine.destroy()
+    if seen.cause is None and seen.rerun is not None and observer.bears_out(seen.report, seen.rerun):
+        with phase("control"):
+            _control(attempt, spec, observer, seen.rerun)
+    seen.observed = observer.facts
+
+
+def _control(attempt: _Attempt, spec: MachineSpec, observer: Observer, again: RerunFacts) -> None:
+    """The report's command on a fresh machine without the project: a fault there takes nothing from the attempt."""
+    with contextlib.suppress(MachineFault, EngineUnavailable, EnvironmentUnavailable):
+        fresh = attempt.bench.sandbox.create(spec)
+        try:
+            observer.control(fresh, again)
+        finally:
+            fresh.destroy()
 
 
 def _place(attempt: _Attempt, machine: Machine, ends_at: float) -> None:
@@ -252,7 +274,7 @@ def _record(attempt: _Attempt, machine: Machine, ends_at: float) -> Recorded:
 
 
 def _read_report(machine: Machine, directory: Path, seen: Seen) -> None:
-    """Keep the report's bytes as found; note a rejection. An absent report is a fact, not a fault."""
+    """Keep the report's bytes as found; note a rejection. An absent report is a fact, a broken one claims nothing."""
     try:
         data = machine.read_file(REPORT, max_bytes=MAX_REPORT_BYTES)
         if data is not None:
@@ -260,6 +282,6 @@ def _read_report(machine: Machine, directory: Path, seen: Seen) -> None:
             seen.report = parse_report(data)
     except ReportRejected as exc:
         seen.report_rejected = exc.message
-        seen.end(Cause.REPORT_REJECTED, exc.message)
+        seen.end(Cause.REPORT_BROKEN, exc.message)
     except MachineFault as exc:
         seen.end(Cause.REPORT_UNREADABLE, exc.message)

@@ -75,10 +75,17 @@ class Observer:
         self._keep()
         return done
 
+    def bears_out(self, report: Report | None, again: RerunFacts | None) -> bool:
+        """Whether the re-run bears the report out so far: only then is more asked of its command."""
+        if again is None or again.output is None:
+            return False
+        output = (self._directory / again.output).read_bytes()
+        return corroborate(report, again, output).status == "corroborated"
+
     def challenge(self, machine: Machine, report: Report | None, again: RerunFacts | None) -> None:
-        """Where the re-run bore the report out: run the command with other inputs."""
+        """Run the command with inputs that the harness chose, where it has inputs."""
         command = _command(report)
-        if command is None or again is None or not self._bears_out(report, again):
+        if command is None or again is None:
             return
         asked = [(one.original, one.replaced_by, one.command) for one in challenges(command, self._run)]
         if asked:
@@ -90,10 +97,6 @@ class Observer:
                 seconds=_CHALLENGE_SECONDS,
             )
             self._note(challenges=seen)
-
-    def wants_control(self, report: Report | None, again: RerunFacts | None) -> bool:
-        """Whether the command is worth running on a fresh machine."""
-        return again is not None and self._bears_out(report, again)
 
     def control(self, fresh: Machine, again: RerunFacts) -> None:
         """Run the command where nothing of the project is."""
@@ -113,11 +116,6 @@ class Observer:
         read = parts(command, self._named)
         wanted = [(one.word, one.cwd, one.program) for one in read.scripts if one.word not in self._named]
         return read_scripts(machine, wanted, search=read.search, pinned=self._pinned)
-
-    def _bears_out(self, report: Report | None, again: RerunFacts) -> bool:
-        kept = self._directory / (again.output or "-")
-        output = kept.read_bytes() if kept.is_file() else None
-        return corroborate(report, again, output).status == "corroborated"
 
     def _read_behind(self, machine: Machine, listeners: tuple[ListenerFacts, ...]) -> None:
         for one in listeners:

@@ -58,6 +58,7 @@ def judge_from(planned: AttemptPlanned, end: AttemptEnded | AttemptFound, eviden
         end,
         report_bytes=read_named(evidence, end.evidence, "report.json"),
         rerun_output=read_named(evidence, end.evidence, "rerun.txt"),
+        read=lambda name, limit: read_named(evidence, end.evidence, name, limit=limit),
     )
 
 
@@ -66,14 +67,18 @@ def score_bytes(judgement: Judgement) -> bytes:
     return canonical_bytes({"schema": SCORE_SCHEMA, **judgement.document()})
 
 
-def read_named(evidence: Evidence, refs: tuple[EvidenceRef, ...], name: str) -> bytes | None:
-    """The checked bytes of a run's evidence file; None when the run has no file of that name.
+def read_named(
+    evidence: Evidence, refs: tuple[EvidenceRef, ...], name: str, *, limit: int | None = None
+) -> bytes | None:
+    """The checked bytes of a run's evidence file; None when the run has none of that name, or a longer than ``limit``.
 
     Raises:
         DigestMismatch: the bytes are not those that the record names.
     """
     for ref in refs:
         if ref.name == name:
+            if limit is not None and ref.bytes > limit:
+                return None
             with evidence.open(ref.digest) as blob:
                 data = blob.read()
             if digest_of_bytes(data) != ref.digest:

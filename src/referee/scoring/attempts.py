@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from referee.core.failure import FAILURES, Cause
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
+from referee.core.failure import CLAIMS_NOTHING, FAILURES, Cause
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, SubjectRef
 from referee.core.report import Report, parse_report
 from referee.errors import ReportRejected, UsageError
+from referee.scoring.beside import Beside
 from referee.scoring.bringup import EDITIONS, Edition, Outcome, Rows, Score, claims_of, score
 from referee.scoring.corroboration import Corroboration, corroborate
 from referee.scoring.render import points
@@ -101,6 +103,7 @@ class Judgement:
             "corroboration": None if found is None else found.status,
             "corroboration_reason": None if found is None else found.reason,
             "audit": [] if found is None else [{"flag": flag.name, "sentence": flag.sentence} for flag in found.flags],
+            **_notes_document(found),
             "editions": {str(edition): _score_document(one) for edition, one in self.by_edition.items()},
             "spent": self.spent_usd,
             "evidence": self.evidence,
@@ -114,6 +117,7 @@ def judge(
     *,
     report_bytes: bytes | None = None,
     rerun_output: bytes | None = None,
+    read: Callable[[str, int], bytes | None] | None = None,
 ) -> Judgement:
     """Judge one attempt.
 
@@ -122,6 +126,8 @@ def judge(
         end: the record that the attempt ended, or that it was found after its harness had died.
         report_bytes: the bytes of the evidence file ``report.json``, or None where there is none.
         rerun_output: the bytes that the re-run printed, or None where there are none.
+        read: gives the checked bytes of any evidence file that has at most so many bytes; without it, what was
+            observed beside the re-run is not judged.
 
     Raises:
         UsageError: the records are of two different runs, or of an edition that this installation does not know.
@@ -134,12 +140,35 @@ def judge(
     if cause is not None:
         return _judgement(planned, end, edition, cause=cause, reason=detail, scores={}, found=None)
     timed_out = isinstance(end, AttemptEnded) and end.cause is Cause.DEADLINE
+    if end.cause in CLAIMS_NOTHING:
+        report = None
     rerun = end.rerun if isinstance(end, AttemptEnded) else None
-    found = corroborate(report, rerun, rerun_output)
+    found = corroborate(report, rerun, rerun_output, _beside(planned, end, read))
     claims = claims_of(report)
     scores = {one: score(claims, timed_out=timed_out, edition=one, corroboration=found.status) for one in EDITIONS}
-    reason = _why_no_pass(report, scores[edition], found, timed_out=timed_out)
+    if isinstance(end, AttemptEnded) and end.cause is not None and end.cause in CLAIMS_NOTHING:
+        reason = _said(end.cause, _detail(end))
+    else:
+        reason = _why_no_pass(report, scores[edition], found, timed_out=timed_out)
     return _judgement(planned, end, edition, cause=end.cause, reason=reason, scores=scores, found=found)
+
+
+def _beside(
+    planned: AttemptPlanned, end: AttemptEnded | AttemptFound, read: Callable[[str, int], bytes | None] | None
+) -> Beside | None:
+    """What was observed beside the re-run; None where the harness of the attempt did not look."""
+    if not isinstance(end, AttemptEnded) or end.observed is None or read is None:
+        return None
+    subject = planned.lock.subject
+    return Beside(run=planned.run, project=project_names(subject), facts=end.observed, read=read)
+
+
+def project_names(subject: SubjectRef) -> tuple[str, ...]:
+    """What a project is called where something fetches it: its subject's name, its registry name, its address."""
+    pinned = subject.pin.split(":", 1)[-1]
+    named = pinned.removesuffix("/").rsplit("/", 1)[-1]
+    registry = re.split(r"(?<=.)@|==|#", pinned)[0]
+    return tuple(dict.fromkeys((subject.name, registry, re.split(r"[@#]", named)[0].removesuffix(".git"))))
 
 
 def _judgement(
@@ -198,15 +227,20 @@ def _invalid(end: AttemptEnded | AttemptFound, rejected: str | None) -> tuple[Ca
     if isinstance(end, AttemptFound):
         return end.cause, _said(end.cause, end.detail)
     if end.cause is not None and not FAILURES[end.cause].counts:
-        why = end.report_rejected if end.cause is Cause.REPORT_REJECTED else end.detail
-        return end.cause, _said(end.cause, why or end.detail)
+        return end.cause, _said(end.cause, _detail(end))
     incomplete = _incomplete(end)
     if incomplete is not None:
         return incomplete
     why_rejected = rejected or end.report_rejected
-    if why_rejected is not None and end.cause is not Cause.DEADLINE:
+    if why_rejected is not None and end.cause is None:
         return Cause.REPORT_REJECTED, _said(Cause.REPORT_REJECTED, why_rejected)
     return None, ""
+
+
+def _detail(end: AttemptEnded) -> str:
+    """What the record says of its cause beyond the cause's own sentence."""
+    rejected = end.cause in {Cause.REPORT_REJECTED, Cause.REPORT_BROKEN}
+    return (end.report_rejected if rejected else None) or end.detail
 
 
 def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
@@ -216,12 +250,11 @@ def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
     if missing:
         return Cause.RECORDING_INCOMPLETE, f"the evidence file {missing[0]} is missing"
     recording = end.recording
-    if (
-        recording is None
-        or not recording.complete
-        or recording.write_error
-        or CUTTING_CAPS.intersection(recording.caps_reached)
-    ):
+    capped = recording is not None and bool(CUTTING_CAPS.intersection(recording.caps_reached))
+    whole = recording is not None and recording.complete and not capped
+    # A cap ends the attempt as the time limit does: all up to it is there, and nothing of the agent lived on.
+    to_its_cap = capped and end.cause is Cause.RECORDING_LIMIT
+    if recording is None or recording.write_error or not (whole or to_its_cap):
         return Cause.RECORDING_INCOMPLETE, FAILURES[Cause.RECORDING_INCOMPLETE].sentence
     if end.quiet is None or not end.quiet.confirmed:
         return Cause.SURVIVORS, FAILURES[Cause.SURVIVORS].sentence
@@ -247,6 +280,13 @@ def _why_no_pass(report: Report | None, earned: Score, found: Corroboration, *, 
         (report.test_depth != "tier3_none", "it started, and the agent did not verify it"),
     )
     return next((sentence for claimed, sentence in unclaimed if not claimed), found.reason)
+
+
+def _notes_document(found: Corroboration | None) -> dict[str, Any]:
+    """Notes stand in a judgement only where there are some: an earlier attempt's score keeps its bytes."""
+    if found is None or not found.notes:
+        return {}
+    return {"notes": [{"note": note.name, "sentence": note.sentence} for note in found.notes]}
 
 
 def _score_document(earned: Score | None) -> dict[str, Any]:
