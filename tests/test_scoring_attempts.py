@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from referee.core.failure import FAILURES, Cause
+from referee.core.failure import CLAIMS_NOTHING, FAILURES, RETIRED, Cause
 from referee.core.records import (
     AttemptEnded,
     AttemptFound,
@@ -98,7 +98,7 @@ def test_a_timeout_earns_nothing_whatever_the_report_says() -> None:
         assert found.reason == "the time limit ended the agent's work"
 
 
-def test_a_rejected_report_makes_the_attempt_invalid() -> None:
+def test_a_rejected_report_made_an_attempt_of_before_invalid() -> None:
     for found in (
         judged(b"{}"),
         judged(b"{}", cause=Cause.REPORT_REJECTED, report_rejected="the report's field 'installed': Field required"),
@@ -108,6 +108,35 @@ def test_a_rejected_report_makes_the_attempt_invalid() -> None:
         assert found.reason.startswith("the report was rejected: the report")
         assert (found.outcome, found.total, found.rows, found.corroboration) == (None, None, None, None)
         assert found.document()["total"] is None
+
+
+@pytest.mark.parametrize("cause", sorted(CLAIMS_NOTHING))
+def test_what_the_agent_brought_about_itself_is_a_fail_and_never_repeated(cause: Cause) -> None:
+    capped = RECORDING.model_copy(update={"complete": False, "caps_reached": ("size",)})
+    recording = capped if cause is Cause.RECORDING_LIMIT else RECORDING
+    for report in (None, b"not a report"):  # a report that would pass, and one that is none
+        found = judged(report, cause=cause, detail="how it was", recording=recording, rerun=None)
+        assert (found.valid, found.outcome, found.total, found.retry) == (True, "fail", 0, False)
+        assert found.cause is cause
+        assert found.reason == f"{FAILURES[cause].sentence}: how it was"
+        assert [one.total for one in found.by_edition.values()] == [0, 0]
+
+
+def test_only_the_cap_itself_excuses_a_recording_that_ends_at_it() -> None:
+    capped = RECORDING.model_copy(update={"complete": False, "caps_reached": ("events",)})
+    broken = capped.model_copy(update={"write_error": "no space"})
+    unmarked = capped.model_copy(update={"caps_reached": ()})
+    assert judged(cause=Cause.RECORDING_LIMIT, recording=capped).valid
+    for cause in (None, Cause.DEADLINE, Cause.DISK_LIMIT):
+        assert judged(cause=cause, recording=capped).cause is Cause.RECORDING_INCOMPLETE
+    for recording in (broken, unmarked, None):
+        assert judged(cause=Cause.RECORDING_LIMIT, recording=recording).cause is Cause.RECORDING_INCOMPLETE
+
+
+def test_records_of_before_keep_their_rule() -> None:
+    for cause in RETIRED:
+        assert not judged(cause=cause).valid
+        assert not FAILURES[cause].retry
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if not FAILURES[cause].counts])

@@ -59,8 +59,9 @@ def test_a_flood_of_500_mb_reaches_the_announced_cap(measure: Measure) -> None:
         config="[recording]\nmax_bytes = 50000000\n",
     )
     assert run.code == 4
-    assert run.attempt["valid"] is False
-    assert "size cap" in run.attempt["reason"]
+    assert (run.attempt["valid"], run.attempt["cause"]) == (True, "recording_limit")
+    assert (run.attempt["outcome"], run.attempt["total"]) == ("fail", 0)
+    assert "cap of 50000000 bytes" in run.attempt["reason"]
     assert not containers(run.workspace)
     assert run.attempt["recording"]["caps_reached"] == ["size"]
     verified(run)
@@ -80,10 +81,29 @@ def test_the_memory_of_the_harness_stays_flat_under_a_flood(measure: Measure, tm
 def test_a_full_disk_inside_the_machine_is_named(measure: Measure) -> None:
     run = measure("head -c 2000000000 /dev/zero > /work/fill; sleep 60", "--budget-seconds", "120", config=SMALL)
     assert run.code == 4
-    assert run.attempt["valid"] is False
+    assert (run.attempt["valid"], run.attempt["cause"]) == (True, "disk_limit")
+    assert (run.attempt["outcome"], run.attempt["total"]) == ("fail", 0)
     assert "disk" in run.attempt["reason"]
     assert not containers(run.workspace)
     verified(run)
+
+
+def test_an_agent_cannot_have_its_machine_ended_for_memory_to_void_its_attempt(measure: Measure) -> None:
+    doom = "echo 1000 > /proc/1/oom_score_adj; python3 -c \"b = b'x' * 400_000_000\"; sleep 2"
+    run = measure(doom, "--budget-seconds", "60", config=SMALL)
+    assert run.code == 4
+    assert run.attempt["valid"] is True, run.attempt["reason"]
+    assert run.attempt["cause"] in {None, "memory_limit"}
+    assert (run.attempt["outcome"], run.attempt["total"]) == ("fail", 0)
+    assert not containers(run.workspace)
+
+
+def test_a_sparse_file_is_no_full_disk(measure: Measure) -> None:
+    run = measure(
+        leaves_report(GOOD_REPORT, before="truncate -s 900G /work/map; cp /usr/bin/python3.11 /work/p; sleep 8"),
+        config=SMALL.replace("200", "250"),
+    )
+    assert run.attempt["outcome"] == "pass_full", run.attempt["reason"]
 
 
 @pytest.mark.parametrize("blow", ["kill -9 -1", "kill -TERM 1", "kill -9 1", "pkill -9 sleep; pkill -9 busybox"])

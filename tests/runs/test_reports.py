@@ -57,13 +57,14 @@ def test_an_agent_that_leaves_no_report_claims_nothing(measure: Measure) -> None
     ],
     ids=["no-json", "more-fixes-than-errors", "200-MB", "symlink", "fifo", "directory", "invalid-utf-8"],
 )
-def test_a_rejected_report_makes_the_attempt_invalid(measure: Measure, command: str, said: str) -> None:
+def test_a_rejected_report_claims_nothing_and_is_not_repeated(measure: Measure, command: str, said: str) -> None:
     run = measure(command)
     assert run.code == 4
     assert run.document["verdict"] == "not_yet_verified"
-    assert run.attempt["valid"] is False
+    assert (run.attempt["valid"], run.attempt["cause"]) == (True, "report_broken")
     assert said in run.attempt["reason"]
-    assert run.attempt["total"] is None
+    assert (run.attempt["outcome"], run.attempt["total"]) == ("fail", 0)
+    assert len(run.document["attempts"]) == 1
     assert not containers(run.workspace)
 
 

@@ -1,7 +1,8 @@
 """One table: for each cause that cuts an attempt short, whose fault it is and what follows.
 
-Methodology §7: an attempt cut short by the harness's own tooling is invalid — marked so with the reason, published,
-not counted, never a zero.
+Methodology §7: an attempt cut short by the harness's own tooling, for a reason unrelated to the project, is invalid —
+marked so with the reason, published, not counted, never a zero. What the agent or its project brought about is none:
+the limits are the same for everyone and published, and reaching one ends the attempt, which then counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ class Cause(StrEnum):
     """Why an attempt ended otherwise than by its agent's own end."""
 
     DEADLINE = "deadline"
+    MEMORY_LIMIT = "memory_limit"
+    DISK_LIMIT = "disk_limit"
+    RECORDING_LIMIT = "recording_limit"
+    REPORT_BROKEN = "report_broken"
     ENGINE_UNAVAILABLE = "engine_unavailable"
     ENVIRONMENT_UNAVAILABLE = "environment_unavailable"
     MACHINE_FAULT = "machine_fault"
@@ -51,8 +56,26 @@ class Failure:
     sentence: str
 
 
+#: Causes that leave a complete attempt, which claims nothing whatever its report says: a fail with 0 points.
+CLAIMS_NOTHING = frozenset({Cause.MEMORY_LIMIT, Cause.DISK_LIMIT, Cause.RECORDING_LIMIT, Cause.REPORT_BROKEN})
+
+#: Found in records of before these four came; a run keeps the rules of its day.
+RETIRED = frozenset(
+    {
+        Cause.MEMORY_OF_MACHINE,
+        Cause.DISK_OF_MACHINE,
+        Cause.RECORDING_SIZE_CAP,
+        Cause.RECORDING_EVENT_CAP,
+        Cause.REPORT_REJECTED,
+    }
+)
+
 FAILURES: dict[Cause, Failure] = {
     Cause.DEADLINE: Failure("agent", False, True, "the time limit ended the agent's work"),
+    Cause.MEMORY_LIMIT: Failure("agent", False, True, "the machine's memory limit ended the agent's work"),
+    Cause.DISK_LIMIT: Failure("agent", False, True, "the machine's disk limit ended the agent's work"),
+    Cause.RECORDING_LIMIT: Failure("agent", False, True, "the recording's limit ended the agent's work"),
+    Cause.REPORT_BROKEN: Failure("agent", False, True, "the report was rejected, so it claims nothing"),
     Cause.ENGINE_UNAVAILABLE: Failure("ours", True, False, "no container engine answered"),
     Cause.ENVIRONMENT_UNAVAILABLE: Failure("ours", False, False, "the environment image was not to be had"),
     Cause.MACHINE_FAULT: Failure("ours", True, False, "the machine failed under the attempt"),

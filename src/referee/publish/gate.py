@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from referee.core.budgets import PUBLISHED_SECONDS
+from referee.core.failure import Cause
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
 
 #: Editions before this one score the report as the agent wrote it; they are shown for comparison, not released.
@@ -66,6 +67,8 @@ def objections(
 
 def _recording(ended: AttemptEnded | AttemptFound) -> list[str]:
     recording = ended.recording if isinstance(ended, AttemptEnded) else None
+    if ended.cause is Cause.RECORDING_LIMIT and recording is not None and not recording.write_error:
+        return []  # the cap ended the attempt: it is complete up to there
     if recording is None:
         return ["it has no complete recording"]
     if not recording.complete:

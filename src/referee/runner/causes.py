@@ -14,13 +14,14 @@ from referee.runner.seen import Seen
 
 _CAUSE_OF_END: dict[End, Cause] = {
     "deadline": Cause.DEADLINE,
-    "size_cap": Cause.RECORDING_SIZE_CAP,
-    "event_cap": Cause.RECORDING_EVENT_CAP,
+    "size_cap": Cause.RECORDING_LIMIT,
+    "event_cap": Cause.RECORDING_LIMIT,
     "write_error": Cause.RECORDER_WRITE_ERROR,
     "stream_lost": Cause.RECORDING_INCOMPLETE,
 }
 
-_CAUSE_OF_TROUBLE = {"memory": Cause.MEMORY_OF_MACHINE, "disk": Cause.DISK_OF_MACHINE}
+#: Limits of the machine: the same for everyone, so what runs into one does so by its own doing.
+_CAUSE_OF_TROUBLE = {"memory": Cause.MEMORY_LIMIT, "disk": Cause.DISK_LIMIT}
 
 #: Exit statuses above this mean: ended by a signal; the engine learns of a machine's death a little later.
 _KILLED_FROM = 128
@@ -50,7 +51,10 @@ def name_cause(seen: Seen, machine: Machine) -> None:
 
 
 def name_cause_of_rerun(seen: Seen, machine: Machine) -> None:
-    """A machine that failed under the re-run is our fault: never a claim that was not observed or contradicted."""
+    """A machine that failed under the re-run is our fault: never a claim that was not observed or contradicted.
+
+    A command that runs into a limit of the machine when it is run again could not be observed: that is its own doing.
+    """
     again = seen.rerun
     if again is None or again.timed_out:
         return
@@ -58,7 +62,10 @@ def name_cause_of_rerun(seen: Seen, machine: Machine) -> None:
         trouble = _trouble_after(again.exit_status, machine)
         if trouble is not None:
             known = _CAUSE_OF_TROUBLE.get(trouble)
-            seen.end(known or Cause.MACHINE_FAULT, "" if known else f"{trouble} (while the report's command ran again)")
+            if known is None:
+                seen.end(Cause.MACHINE_FAULT, f"{trouble} (while the report's command ran again)")
+            else:
+                seen.rerun = again.model_copy(update={"could_not_run": f"it ran into the machine's limit of {trouble}"})
 
 
 def name_cause_of_model(seen: Seen) -> None:

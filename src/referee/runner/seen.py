@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from referee.adapters.recorder import Recorded
-from referee.core.failure import FAILURES, Cause
+from referee.core.failure import CLAIMS_NOTHING, FAILURES, Cause
 from referee.core.records import NetworkFacts, ObservedFacts, QuietFacts, RerunFacts
 from referee.core.report import Report
 from referee.core.spending import SpendingFacts
@@ -42,4 +42,6 @@ class Seen:
     def would_count_as_no_pass(self) -> bool:
         """Whether the attempt stands as a measurement of an agent that claims no pass."""
         claims = self.report is not None and self.report.test_depth != "tier3_none"
+        if self.cause in CLAIMS_NOTHING:
+            return True
         return self.cause in {None, Cause.DEADLINE} and not claims

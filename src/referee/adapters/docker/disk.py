@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -71,11 +72,37 @@ class DiskWatch:
             seen = self._client.get(url, params={"size": 1}, timeout=600)
             if not seen.ok:
                 return False
-            self.size = int(seen.json().get("SizeRw") or 0)
-        except (*ENGINE_ERRORS, ValueError):
+            told = seen.json()
+            self.size = int(told.get("SizeRw") or 0)
+            if self.size > self._limit:  # of apparent sizes: one sparse file may look like a full disk
+                allocated = _allocated((told.get("GraphDriver") or {}).get("Data", {}).get("UpperDir"), self._over)
+                self.size = self.size if allocated is None else allocated
+        except (*ENGINE_ERRORS, ValueError, AttributeError):
             return not self._over.is_set()
         self.exceeded = self.exceeded or self.size > self._limit
         return not self.exceeded
+
+
+def _allocated(layer: str | None, stop: threading.Event) -> int | None:
+    """Bytes that the layer's files take on the disk, a file of several names once; None where it cannot be seen."""
+    if not layer or not os.access(layer, os.R_OK | os.X_OK):
+        return None
+    total = 0
+    linked: set[tuple[int, int]] = set()
+    pending = [layer]
+    while pending and not stop.is_set():
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    facts = entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif facts.st_nlink > 1:
+                        if (facts.st_dev, facts.st_ino) in linked:
+                            continue
+                        linked.add((facts.st_dev, facts.st_ino))
+                    total += facts.st_blocks * 512
+    return total
 
 
 def _free(root: str) -> int | None:

@@ -15,16 +15,25 @@ _SHORTEST_REST = 0.5
 
 
 def written_bytes(directories: list[Path], *, stop: threading.Event | None = None) -> int:
-    """Allocated bytes below ``directories``; what cannot be looked into counts nothing. ``stop`` cuts it short."""
+    """Allocated bytes below ``directories``, a file of several names once; what cannot be looked into counts nothing.
+
+    ``stop`` cuts it short.
+    """
     total = 0
+    linked: set[tuple[int, int]] = set()
     pending: list[str] = [str(path) for path in directories]
     while pending and not (stop and stop.is_set()):
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                    facts = entry.stat(follow_symlinks=False)
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
+                    elif facts.st_nlink > 1:
+                        if (facts.st_dev, facts.st_ino) in linked:
+                            continue
+                        linked.add((facts.st_dev, facts.st_ino))
+                    total += facts.st_blocks * _BLOCK
     return total
 
 

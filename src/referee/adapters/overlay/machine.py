@@ -189,10 +189,10 @@ class OverlayMachine:
         """None, "memory", "disk", or a sentence."""
         if self._disk.exceeded:
             return "disk"
-        if self._cgroup is not None and self._cgroup.killed_for_memory():
-            return "memory"
         if self._destroyed or not self._namespace.alive():
-            return "the machine's first process has ended"
+            # While the machine lives, what the kernel ended for memory is for the project to work through.
+            memory = not self._destroyed and self._cgroup is not None and self._cgroup.killed_for_memory()
+            return "memory" if memory else "the machine's first process has ended"
         return None
 
     def facts(self) -> dict[str, object]:
