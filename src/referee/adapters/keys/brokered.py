@@ -208,13 +208,15 @@ class BrokeredKeys:
             told.append(f"{self._service.who} could not be asked for keys that were left behind: {exc.sentence}")
             held = []
         at_once = Settle(0.0, self._settle.at_most, self._settle.every)
+        seen_to = set(running)
         for entry in self._ledger.live():
             if entry.broker != self.broker or entry.run in running or not entry.left_behind():
                 continue
+            seen_to.add(entry.run)
             spending = self._close(entry.run, at_once)
             if spending is not None:
                 told.append(f"the key {entry.name} of the run {entry.run}, which is not running: {spending.how}")
-        return told + self._sweep_unknown(held, running)
+        return told + self._sweep_unknown(held, seen_to)
 
     def stop(self) -> None:
         """Delete the keys that this process made and has not closed."""
@@ -223,13 +225,16 @@ class BrokeredKeys:
             if entry is not None and entry.state != "closed":
                 self.close(run)
 
-    def _sweep_unknown(self, held: Iterable[Held], running: Collection[str]) -> list[str]:
-        """Delete what the service has under this workspace's name and no ledger knows as in use."""
+    def _sweep_unknown(self, held: Iterable[Held], seen_to: Collection[str]) -> list[str]:
+        """Delete what the service has under this workspace's name and no ledger knows as in use.
+
+        ``seen_to``: runs that are under way, or whose key was seen to just now.
+        """
         told = []
         for key in held:
             run = key.name.removeprefix(self._prefix)
             entry = self._ledger.find(run)
-            if run in running or (entry is not None and not entry.left_behind()):
+            if run in seen_to or (entry is not None and not entry.left_behind()):
                 continue
             try:
                 if self._service.spent(key.key) is not None:
