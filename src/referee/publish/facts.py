@@ -188,7 +188,8 @@ def _judged(
 
 
 def _why(found: Corroboration) -> tuple[str, ...]:
-    return (found.reason, *(flag.sentence for flag in found.flags if flag.sentence not in found.reason))
+    further = (one.sentence for one in (*found.flags, *found.notes))
+    return (found.reason, *(sentence for sentence in further if sentence not in found.reason))
 
 
 def _score(score: Score, edition: int) -> ScoreView:

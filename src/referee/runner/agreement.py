@@ -10,13 +10,22 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from referee.core.canonical import strict_loads
+from referee.core.challenge_input import WAYS, challenge_input
 from referee.core.failure import Cause
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, EvidenceRef, RecordingFacts
+from referee.core.records import (
+    AttemptEnded,
+    AttemptFound,
+    AttemptPlanned,
+    ChallengeFacts,
+    EvidenceRef,
+    RecordingFacts,
+)
 from referee.core.timing import Coverage, Playback
 from referee.errors import Finding
 from referee.protocols import Evidence
 from referee.runner.rejudge import read_named
 from referee.runner.seal import facts_bytes, lock_bytes
+from referee.runner.spending_agreement import check_spending
 from referee.scoring.gather import RunRecords
 
 #: How a recording says that something else than the command's own end or the time limit ended it.
@@ -33,6 +42,7 @@ def check_agreement(planned: AttemptPlanned, end: AttemptEnded | AttemptFound, e
     _environment(planned)
     if isinstance(end, AttemptEnded):
         _told_by_other_evidence(planned, end, evidence)
+        _observed(planned.run, end)
         _same(planned.run, "facts.json", facts_bytes(end), end, evidence)
     _same(planned.run, "lock.json", lock_bytes(planned), end, evidence)
 
@@ -41,6 +51,7 @@ def _told_by_other_evidence(planned: AttemptPlanned, end: AttemptEnded, evidence
     if end.cause in {None, Cause.DEADLINE}:
         _files_of_a_measurement(planned, end)
     _budget(planned, end, evidence)
+    check_spending(planned, end, evidence)
     refs = {ref.name: ref for ref in end.evidence}
     if end.recording is not None and "session.raw" in refs and "session.timing" in refs:
         coverage = _coverage(planned.run, refs, evidence)
@@ -77,6 +88,33 @@ def check_numbers(runs: Iterable[RunRecords]) -> None:
                 f"attempt {missing} at {subject} by {agent} is not in the records, though attempt {max(made)} is",
                 todo="restore the missing record file from a copy: every attempt counts",
             )
+
+
+def _observed(run: str, end: AttemptEnded) -> None:
+    """Inputs of challenges follow from the run's id and stand where others stood; what was printed is kept as named."""
+    seen = end.observed
+    if seen is None:
+        return
+    reported = None if end.rerun is None else end.rerun.command
+    for one in seen.challenges or ():
+        ways = {challenge_input(run, one.original, way) for way in range(WAYS)}
+        if one.replaced_by not in ways or reported is None or not _is_replaced(reported, one):
+            raise Finding(f"run {run}: the input {one.replaced_by!r} of a challenge does not follow from the run's id")
+    if seen.control is not None and seen.control.command != reported:
+        raise Finding(f"run {run}: its negative control ran another command than the report's")
+    names = {ref.name for ref in end.evidence}
+    for fact in (seen.control, *(seen.challenges or ())):
+        if fact is not None and fact.output is not None and fact.output not in names:
+            raise Finding(f"run {run}: its evidence has no {fact.output}, which its record names")
+
+
+def _is_replaced(reported: str, one: ChallengeFacts) -> bool:
+    at = reported.find(one.original)
+    while at >= 0:
+        if reported[:at] + one.replaced_by + reported[at + len(one.original) :] == one.command:
+            return True
+        at = reported.find(one.original, at + 1)
+    return False
 
 
 def _environment(planned: AttemptPlanned) -> None:
