@@ -14,7 +14,7 @@ from referee.adapters.catalog.workspace import find_root, open_workspace
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.errors import EXIT_FINDING, Finding
+from referee.errors import EXIT_FINDING, Finding, NothingMatched
 from referee.publish import words
 from referee.publish.facts import Facts
 from referee.publish.mapping import FILE_NAME, read_mapping
@@ -22,20 +22,31 @@ from referee.runner.bakeoff.recompute import recompute
 from referee.runner.bakeoff.verify_report import ReportsVerified, verify_reports
 from referee.runner.verify import Verified
 from referee.runner.verify import verify as verify_workspace
+from referee.runner.verify_public import verify_public
 from referee.runner.verify_site import SiteVerified, verify_site
 
 SCHEMA = "referee.verify/1"
+SITE_SCHEMA = "referee.verify-site/1"
 
 
 def verify(
     runs: Annotated[list[str] | None, typer.Argument(help="Run ids; none means the whole workspace.")] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
+    site_alone: Annotated[
+        Path | None, typer.Option("--site", help="A built site, checked by itself: no workspace is needed.")
+    ] = None,
+    names: Annotated[
+        Path | None, typer.Option("--names", help="With --site: the mapping of neutral names, where it was revealed.")
+    ] = None,
 ) -> None:
     """Compute every digest, chain, recording, score and page again; name the first thing that does not hold (exit 1).
 
     Needs no container engine and no network. Exit 0: all holds; 5: there is nothing to verify.
     """
+    if site_alone is not None:
+        _site_alone(site_alone, names, as_json=as_json)
+        return
     opened = open_workspace(find_root(Path.cwd(), workspace))
     records, evidence = RecordFiles(opened.records), LocalEvidence(opened.evidence)
     site, reports = SiteVerified(there=False, not_compared="", files=0), ReportsVerified()
@@ -60,6 +71,31 @@ def verify(
         print(json.dumps({**document, "strays": strays}))  # noqa: T201
     else:
         _tell(Console(highlight=False, soft_wrap=True), done, site, reports, strays)
+
+
+def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
+    """What a stranger can check who has the published site and nothing else."""
+    try:
+        if names is not None and not names.is_file():
+            raise NothingMatched(f"there is no mapping {names}")
+        done = verify_public(site, None if names is None else read_mapping(names))
+    except Finding as exc:
+        if as_json:
+            print(json.dumps({"schema": SITE_SCHEMA, "holds": False, "finding": exc.message}))  # noqa: T201
+            raise typer.Exit(EXIT_FINDING) from exc
+        raise
+    if as_json:
+        print(json.dumps({"schema": SITE_SCHEMA, "holds": True, "finding": None, **asdict(done)}))  # noqa: T201
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print("all holds")
+    console.print(f"  evidence      {done.files} files, each the bytes of its name")
+    console.print(f"  recordings    {done.recordings} casts and logs derived again; {done.masks} masks in their places")
+    console.print(f"  runs          {done.runs}, {done.scores} scores and {done.replays} replays judged again")
+    console.print(f"  board         {done.agents} agents, computed again")
+    if done.names:
+        console.print("  names         the mapping is the one that the site quotes")
+    console.print("  note: pages in HTML are renderings of these documents and were not compared", markup=False)
 
 
 def _tell(console: Console, done: Verified, site: SiteVerified, reports: ReportsVerified, strays: list[str]) -> None:

@@ -1,0 +1,296 @@
+"""A built site, checked by a stranger who has nothing else: no records, no store, no key, no network.
+
+Every file of evidence by its digest; casts and transcripts derived again from the served recordings; masks by what
+stands in their places; every score, every replay and the board judged again from served documents alone. The pages in
+HTML are renderings of the documents beside them and are not compared here: that takes the records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from referee.core.branding import Mask
+from referee.core.cast import cast
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Lock, Replayed
+from referee.core.report import Report, parse_report
+from referee.core.sessions.steps import StepDone, Told
+from referee.core.transcript import transcript
+from referee.errors import Finding, NothingMatched, ReportRejected
+from referee.publish.mapping import Mapping
+from referee.publish.neutral import public_facts, public_lock
+from referee.runner.seal import facts_bytes, lock_bytes
+from referee.scoring.attempts import Judgement, judge
+from referee.scoring.boards import Entry, board
+from referee.scoring.cold import judge_replay
+
+_PIECE = 1 << 20
+_END: TypeAdapter[AttemptEnded | AttemptFound] = TypeAdapter(AttemptEnded | AttemptFound)
+
+
+@dataclass
+class PublicVerified:
+    """What was found to hold, in counts. ``names``: the revealed mapping is the one that the site quotes."""
+
+    files: int = 0
+    runs: int = 0
+    recordings: int = 0
+    masks: int = 0
+    scores: int = 0
+    replays: int = 0
+    agents: int = 0
+    names: bool = False
+
+
+def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
+    """Check a built site by itself.
+
+    Args:
+        site: its directory.
+        names: the mapping of neutral names, where it has been revealed.
+
+    Raises:
+        NothingMatched: there is no site.
+        Finding: the first thing that does not hold.
+    """
+    if not (site / "index.json").is_file():
+        raise NothingMatched(f"there is no built site in {site}", todo="name the directory that holds index.json")
+    done = PublicVerified()
+    index = _document(site / "index.json")
+    entries: list[Entry] = []
+    seen: set[str] = set()
+    for listed in index["runs"]:
+        run = _Run(site, str(listed["run"]), done, seen)
+        run.check()
+        if listed != {key: run.document[key] for key in listed}:
+            raise Finding(f"index.json and runs/{run.name}/run.json do not say the same of the run {run.name}")
+        if run.document["current_pin"] and run.document["state"] != "open":
+            entries.append(run.entry())
+    _board(site, entries, done)
+    _nothing_loose(site, seen)
+    if names is not None:
+        _names(index, site, names)
+        done.names = True
+    return done
+
+
+class _Run:
+    """One run of the site: its document and its evidence."""
+
+    def __init__(self, site: Path, name: str, done: PublicVerified, seen: set[str]) -> None:
+        self._site = site
+        self._done = done
+        self._seen = seen
+        self.name = name
+        self.document = _document(site / "runs" / name / "run.json")
+        self._judged: Judgement | None = None
+
+    def check(self) -> None:
+        self._done.runs += 1
+        files = self._files(self.document["files"])
+        if self.document["end"] is None:
+            return
+        planned, end = self._records(files)
+        self._told_alike(planned, end, files)
+        self._recording(files)
+        self._masks(files)
+        self._judge(planned, end, files)
+        for replay in self.document["replays"]:
+            self._replay(replay, files)
+
+    def entry(self) -> Entry:
+        """The run as the board needs it."""
+        judged = self._judged
+        return Entry(
+            agent=str(self.document["agent"]),
+            subject=str(self.document["subject"]),
+            outcome=None if judged is None else judged.outcome,
+            total=None if judged is None else judged.total,
+            publishable=not self.document["never_publishable"],
+        )
+
+    def _files(self, listed: list[dict[str, Any]]) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for file in listed:
+            if not file["there"]:
+                continue
+            digits = str(file["digest"]).rpartition(":")[2]
+            place = self._site / "evidence" / digits[:2] / f"{digits}.bin"
+            if not place.is_file() or _sha256(place) != digits:
+                raise self._finding(f"the evidence file {file['name']} ({file['digest']}) is missing or has changed")
+            self._done.files += digits not in self._seen
+            self._seen.add(digits)
+            found[str(file["name"])] = place
+        manifest = self.document["evidence"]
+        if manifest is not None:
+            self._seen.add(str(manifest).rpartition(":")[2])
+        return found
+
+    def _records(self, files: dict[str, Path]) -> tuple[AttemptPlanned, AttemptEnded | AttemptFound]:
+        try:
+            lock = json.loads(files["lock.json"].read_bytes())
+            lock = {key: value for key, value in lock.items() if key not in {"schema", "run"}}
+            planned = AttemptPlanned(run=self.name, at=self.document["planned_at"], lock=Lock.model_validate(lock))
+            return planned, _END.validate_python(self.document["end"])
+        except (KeyError, ValueError, ValidationError) as exc:
+            raise self._finding(f"its lock or its end cannot be read: {type(exc).__name__}") from exc
+
+    def _told_alike(self, planned: AttemptPlanned, end: AttemptEnded | AttemptFound, files: dict[str, Path]) -> None:
+        """What run.json says of lock and end is what stands in their own files."""
+        lock = files["lock.json"].read_bytes()
+        if lock not in {lock_bytes(planned), public_lock(planned)}:
+            raise self._finding("its lock.json is not canonical, or is another run's")
+        said = {key: value for key, value in self.document["lock"].items() if key != "agent"}
+        if said != planned.lock.model_dump(mode="json", exclude={"agent"}):
+            raise self._finding("run.json tells another lock than its lock.json")
+        if isinstance(end, AttemptEnded) and "facts.json" in files:
+            facts = files["facts.json"].read_bytes()
+            if facts not in {facts_bytes(end), public_facts(end)}:
+                raise self._finding("run.json tells another end than its facts.json")
+
+    def _recording(self, files: dict[str, Path]) -> None:
+        if "session.raw" not in files or "session.timing" not in files:
+            return
+        for name, derive in (("session.cast", cast), ("transcript.txt", transcript)):
+            if name in files and isinstance(self.document["end"], dict) and self.document["state"] == "ended":
+                sha = hashlib.sha256()
+                for piece in derive(_pieces(files["session.raw"]), _pieces(files["session.timing"])):
+                    sha.update(piece)
+                if sha.hexdigest() != files[name].name.removesuffix(".bin"):
+                    raise self._finding(f"its {name} is not what the served recording gives")
+                self._done.recordings += 1
+
+    def _masks(self, files: dict[str, Path]) -> None:
+        """In the place of each mask nothing is drawn but the mask."""
+        if "masked.json" not in files or "session.raw" not in files:
+            return
+        masks = [Mask.model_validate(one) for one in _document(files["masked.json"])["masks"]]
+        if self.document["masked"] != [mask.model_dump(mode="json") for mask in masks]:
+            raise self._finding("run.json tells other masks than its masked.json")
+        with files["session.raw"].open("rb") as raw:
+            for mask in masks:
+                raw.seek(mask.at)
+                data = raw.read(mask.bytes)
+                if len(data) != mask.bytes or b"*" not in data:
+                    raise self._finding(f"nothing is masked at byte {mask.at} of its recording")
+                self._done.masks += 1
+
+    def _judge(self, planned: AttemptPlanned, end: AttemptEnded | AttemptFound, files: dict[str, Path]) -> None:
+        read = _reader(files)
+        judged = judge(planned, end, report_bytes=read("report.json"), rerun_output=read("rerun.txt"), read=read)
+        told = [(one["edition"], one["total"], one["outcome"]) for one in self.document["scores"]]
+        if told != [(one.edition, one.total, one.outcome) for one in judged.by_edition.values()]:
+            raise self._finding("its scores are not what the served evidence gives")
+        found = None if judged.corroboration is None else judged.corroboration.status
+        if (self.document["valid"], self.document["total"], self.document["corroboration"]) != (
+            judged.valid, judged.total, found,
+        ):  # fmt: skip
+            raise self._finding("its result is not what the served evidence gives")
+        self._judged = judged
+        self._done.scores += len(told)
+
+    def _replay(self, told: dict[str, Any], of_run: dict[str, Path]) -> None:
+        files = self._files(told["files"])
+        if told["evidence"] is not None:
+            self._seen.add(str(told["evidence"]).rpartition(":")[2])
+        try:
+            facts = json.loads(files["facts.json"].read_bytes())
+            facts = {key: value for key, value in facts.items() if key != "schema"}
+            replayed = Replayed.model_validate(
+                {**_ABSENT, **facts, "at": told["at"], "evidence": (), "evidence_digest": told["evidence"]}
+            )
+            commands = json.loads(files["commands.json"].read_bytes())
+            steps = Told.model_validate({key: one for key, one in commands.items() if key not in {"schema", "run"}})
+            done = [StepDone.model_validate(one) for one in json.loads(files["replay.json"].read_bytes())["steps"]]
+        except (KeyError, ValueError, ValidationError) as exc:
+            raise self._finding(f"the replay {told['replay']} cannot be read: {type(exc).__name__}") from exc
+        cold = judge_replay(_report(of_run), replayed, _reader(files)("rerun.txt"), steps, done)
+        if (cold.status, cold.reason) != (told["status"], told["reason"]):
+            raise self._finding(f"the replay {told['replay']} does not say what the site says of it")
+        self._done.replays += 1
+
+    def _finding(self, what: str) -> Finding:
+        return Finding(f"run {self.name}: {what}", todo="get the site again from where it is published, and compare")
+
+
+#: Fields of a replay's record that are left out where they are absent.
+_ABSENT = {"stopped_at": None, "rerun": None}
+
+
+def _board(site: Path, entries: list[Entry], done: PublicVerified) -> None:
+    told = {
+        line["agent"]["label"]: (line["score"], line["passed"], line["attempts_counted"], line["pass_rate"])
+        for line in _document(site / "board.json")["standings"]
+    }
+    found = {row.agent: (row.score, row.passed, row.counted, row.pass_rate) for row in board(entries)}
+    if told != found:
+        raise Finding("board.json is not what the runs of the site give")
+    done.agents = len(found)
+
+
+def _names(index: dict[str, Any], site: Path, names: Mapping) -> None:
+    if names.digest() != index.get("names"):
+        raise Finding(
+            "the mapping is not the one that the site quotes",
+            todo="take the mapping of the day on which the site was built",
+        )
+    known = {one.label: one.commitment() for one in names.agents}
+    for line in _document(site / "board.json")["standings"]:
+        label = line["agent"]["label"]
+        if label in known and line["agent"]["digest"] != known[label]:
+            raise Finding(f"{label} is not the configuration that the mapping names")
+
+
+def _nothing_loose(site: Path, seen: set[str]) -> None:
+    for file in sorted((site / "evidence").glob("*/*")) if (site / "evidence").is_dir() else ():
+        digits = file.name.removesuffix(".bin")
+        if digits not in seen:
+            raise Finding(f"{file} is evidence of no run of the site")
+        if _sha256(file) != digits:
+            raise Finding(f"{file} is not the evidence that its name says")
+
+
+def _report(files: dict[str, Path]) -> Report | None:
+    data = _reader(files)("report.json")
+    try:
+        return None if data is None else parse_report(data)
+    except ReportRejected:
+        return None
+
+
+def _reader(files: dict[str, Path]) -> Callable[..., bytes | None]:
+    def read(name: str, limit: int | None = None) -> bytes | None:
+        if name not in files or (limit is not None and files[name].stat().st_size > limit):
+            return None
+        return files[name].read_bytes()
+
+    return read
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError) as exc:
+        raise Finding(f"{file} is missing or no JSON") from exc
+    if not isinstance(value, dict):
+        raise Finding(f"{file} is no JSON object")
+    return value
+
+
+def _sha256(file: Path) -> str:
+    sha = hashlib.sha256()
+    for piece in _pieces(file):
+        sha.update(piece)
+    return sha.hexdigest()
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece
