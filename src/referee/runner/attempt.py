@@ -107,7 +107,7 @@ def run_attempt(
     try:
         _with_its_key(attempt)
     except tuple(_CAUSE_OF_ERROR) as exc:
-        seen.end(_CAUSE_OF_ERROR[type(exc)], exc.message)
+        seen.end(next(cause for kind, cause in _CAUSE_OF_ERROR.items() if isinstance(exc, kind)), exc.message)
     except OSError as exc:
         if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
             seen.end(Cause.INTERNAL, f"{type(exc).__name__}: {exc}")
@@ -170,13 +170,17 @@ def _machine_spec(attempt: _Attempt) -> MachineSpec:
     )
 
 
+def _new_machine(attempt: _Attempt, spec: MachineSpec) -> Machine:
+    """A machine of the attempt, out of which its key never comes."""
+    machine = attempt.bench.sandbox.create(spec)
+    return machine if attempt.key is None else attempt.key.screened(machine)
+
+
 def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
     """The machine's whole life: place, let the agent work, end it, delete its key, look at what it left."""
     plan, seen, phase = attempt.plan, attempt.seen, attempt.journal.phase
     with phase("machine"):
-        machine = attempt.bench.sandbox.create(spec)
-        if attempt.key is not None:
-            machine = attempt.key.screened(machine)
+        machine = _new_machine(attempt, spec)
     try:
         with phase("place"):
             ends_at = time.time() + plan.budget.seconds
@@ -216,7 +220,7 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
 def _control(attempt: _Attempt, spec: MachineSpec, observer: Observer, again: RerunFacts) -> None:
     """The report's command on a fresh machine without the project: a fault there takes nothing from the attempt."""
     with contextlib.suppress(MachineFault, EngineUnavailable, EnvironmentUnavailable):
-        fresh = attempt.bench.sandbox.create(spec)
+        fresh = _new_machine(attempt, spec)
         try:
             observer.control(fresh, again)
         finally:
@@ -241,7 +245,7 @@ def _revoke(attempt: _Attempt) -> None:
 def _ask_fresh_machine(attempt: _Attempt, spec: MachineSpec) -> None:
     """An attempt that claims no pass is a measurement only if a fresh machine has a network and a way to the model."""
     seen = attempt.seen
-    fresh = attempt.bench.sandbox.create(spec)
+    fresh = _new_machine(attempt, spec)
     try:
         seen.network = ask_network(fresh, attempt.plan.placement.facts)
         name_cause_of_silence(seen, fresh, spec.gateway)
