@@ -17,6 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from referee.core.canonical import digest_of
 from referee.core.spending import Dialect
 from referee.errors import InternalError, NothingMatched
 
@@ -126,11 +127,11 @@ class Harness(_Part):
         return found
 
     def listing(self) -> dict[str, str]:
-        """SHA-256 of every file that decides how the agent is installed, started and told its task."""
-        files = self.installed_files() | {"harness.toml": (self.directory / "harness.toml").read_bytes()}
-        for name in ("launch.py", "task.py"):
-            files[name] = (ROOT / name).read_bytes()
-        return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
+        """Digests of all that decides how the agent is installed, started and told its task: no banners or words."""
+        files = {name: (ROOT / name).read_bytes() for name in ("launch.py", "task.py")} | self.installed_files()
+        found = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        parts = self.model_dump(mode="json", include={"name", "version", "dialect", "install", "start"})
+        return dict(sorted((found | {"harness.toml": digest_of("harness", parts)}).items()))
 
 
 @cache

@@ -10,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-OWN = {name: value for name, value in os.environ.items() if name.startswith(("OPENAI_", "MSWEA_", "LITELLM_"))}
+#: What a command of the project gets: what this process got, but for what is the program's own.
+GIVEN = {name for name in os.environ if not name.startswith(("OPENAI_", "MSWEA_", "LITELLM_"))}
 
 import litellm
 from minisweagent.agents import interactive
@@ -29,7 +30,8 @@ def shown(command, cwd, env, timeout):
     """Run a command, shown, without the program's own variables."""
     print(json.dumps({"type": "command", "command": command}), flush=True)
     try:
-        done = run_command(command, cwd, {name: value for name, value in env.items() if name not in OWN}, timeout)
+        hidden = set(os.environ) - GIVEN
+        done = run_command(command, cwd, {name: value for name, value in env.items() if name not in hidden}, timeout)
     except Exception as exc:
         output = getattr(exc, "output", None) or ""
         print(output if isinstance(output, str) else output.decode(errors="replace"))
