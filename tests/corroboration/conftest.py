@@ -15,7 +15,8 @@ FILES = {
     "README.md": "# square\n\n```sh\npython3 square.py 12\npython3 serve.py 8123\n```\n",
     "square.py": "import sys\n\n\ndef square(n):\n    return n * n\n\n\nif __name__ == '__main__':\n"
     "    n = int(sys.argv[1])\n    print(f'{n} squared is {square(n)}')\n",
-    "serve.py": "import sys\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\n\nfrom square import square\n\n\n"
+    "serve.py": "import sys\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\n\n"
+    "from square import square\n\n\n"
     "class Handler(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200)\n"
     "        self.end_headers()\n        self.wfile.write(f'{square(12)}\\n'.encode())\n\n\n"
     "HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n",

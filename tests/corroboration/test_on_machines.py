@@ -10,7 +10,10 @@ from tests.runs.conftest import referee
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 #: Starts a server, asks it, ends it.
-ASK = "cd {where} && {{ python3 {what} 8123 >/dev/null 2>&1 & }}; sleep 1; curl -fsS http://127.0.0.1:8123/; s=$?; kill %1; exit $s"
+ASK = (
+    "cd {where} && {{ python3 {what} 8123 >/dev/null 2>&1 & }}; sleep 1; "
+    "curl -fsS http://127.0.0.1:8123/; s=$?; kill %1; exit $s"
+)
 FAKE = """
 cat > /work/fake.py <<'END'
 import sys

@@ -47,12 +47,17 @@ def read_listening(text: str) -> tuple[ListenerFacts, ...]:
 
 
 def merged(looks: Iterable[tuple[ListenerFacts, ...]]) -> tuple[ListenerFacts, ...]:
-    """What was seen in several looks, each once, in order of port, address and process."""
+    """What was seen in several looks, each once, in order of port, address and process.
+
+    A process that was seen dying tells less than it did before: then what it told before stands.
+    """
     every: dict[tuple[int, str, int | None, tuple[str, ...]], ListenerFacts] = {}
     for look in looks:
         for one in look:
             every.setdefault((one.port, one.address, one.pid, one.argv), one)
-    return tuple(sorted(every.values(), key=lambda one: (one.port, one.address, one.pid or 0, one.argv)))
+    told = {(one.port, one.address, one.pid) for one in every.values() if one.argv}
+    kept = [one for one in every.values() if one.argv or (one.port, one.address, one.pid) not in told]
+    return tuple(sorted(kept, key=lambda one: (one.port, one.address, one.pid or 0, one.argv)))
 
 
 def _place(local: str, version: str) -> tuple[str, int] | None:
