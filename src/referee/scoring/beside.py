@@ -43,9 +43,10 @@ _NO_TESTS = re.compile(
 )
 _SOME_TESTS = re.compile(
     r"(?<!\d)[1-9]\d* (?:passed|passing|tests? passed|examples?)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]"
-    r"|^(?:ok|PASS)\b|^# pass [1-9]|\b[1-9]\d* passed;|^OK \(",
+    r"|^(?-i:ok \S|PASS\b)|^# pass [1-9]|\b[1-9]\d* passed;",
     re.IGNORECASE | re.MULTILINE,
 )
+_SKIPPED_ALL = re.compile(r"\bRan (\d+) tests?\b(?:.*\n)*OK \(skipped=\1\)")
 _ALL_SKIPPED = re.compile(r"(?<!\d)[1-9]\d* (?:skipped|deselected|pending)\b", re.IGNORECASE)
 
 
@@ -153,6 +154,6 @@ class Beside:
         none = _NO_TESTS.search(text) is not None or _ALL_SKIPPED.search(text) is not None
         steps = take_apart(claim.command, role, self.scripts.named).steps
         return {
-            "ran_no_tests": tests and none and _SOME_TESTS.search(text) is None,
+            "ran_no_tests": tests and ((none and _SOME_TESTS.search(text) is None) or bool(_SKIPPED_ALL.search(text))),
             "decodes_leniently": met_broken(steps, output),
         }
