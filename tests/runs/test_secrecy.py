@@ -68,7 +68,15 @@ REPORT = {
     },
     "final_state": "The key was KEY_OF_THE_RUN and square.py printed 144.",
 }
-WRITES_IT_DOWN = leaves_report(REPORT, after='sed -i "s/KEY_OF_THE_RUN/$K/" /work/report.json')
+#: The agent itself keeps it out of arguments: what it gives its own commands is its own doing.
+WRITES_IT_DOWN = leaves_report(
+    REPORT,
+    after="""python3 - <<'PY'
+from pathlib import Path
+report = Path("/work/report.json")
+report.write_text(report.read_text().replace("KEY_OF_THE_RUN", Path("/run/agent/key").read_text()))
+PY""",
+)
 
 
 @dataclass
@@ -150,7 +158,7 @@ def assert_free(workspace: Path, run: str, *others: bytes) -> None:
     assert len(files) > 10
     holding = [name for name, data in files if not shown_free([data], redactor)]
     assert holding == []
-    assert all(shown_free([data], redactor) for data in others)
+    assert [data for data in others if not shown_free([data], redactor)] == []
 
 
 def test_a_printed_key_is_found_nowhere(
