@@ -11,17 +11,19 @@ import re
 from dataclasses import dataclass
 
 from referee.core.report import Report, Verification
-from referee.scoring.likeness import normal_lines
+from referee.core.transcript import PlainText
 
 #: A transcript longer than this is not looked through, bytes.
-MOST_BYTES = 64_000_000
+MOST_BYTES = 32_000_000
 _LINES = 40
 #: Shorter lines say nothing by standing somewhere.
 _SHORTEST = 4
-#: Space, the frames that terminal programs draw around text, and the marks of wrapped lines.
-_NOT_TEXT = re.compile(r"[\s\u2500-\u259f\u23bf\u25cf\u2022|\\]+")
+#: The frames that terminal programs draw around text, and the marks of wrapped lines.
+_NOT_TEXT = re.compile(r"[\u2500-\u259f\u23bf\u25cf\u2022]+")
 _IN_REPORT = re.compile(r"""verified_how["']:\{["']command["']:["'f]*$|["']returned["']:["'f]*$""")
 _BEFORE = 60
+#: Text that is shown more often than this is shown, wherever.
+_MOST_OFTEN = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,17 @@ def cited(report: Report, transcript: bytes) -> Cited | None:
     claim = report.verified_how
     if not isinstance(claim, Verification) or len(transcript) > MOST_BYTES:
         return None
-    shown = _squeezed("\n".join(normal_lines(transcript.decode("utf-8", "replace"))))
-    said = [line for line in normal_lines(claim.returned) if len(line) >= _SHORTEST][:_LINES]
-    command = "\n".join(normal_lines(claim.command))
-    return Cited(command=_shown(command, shown), returned=all(_shown(line, shown) for line in said))
+    shown = _squeezed(_plain(transcript.decode("utf-8", "replace")))
+    said = [line for line in _plain(claim.returned).split("\n") if len(_squeezed(line)) >= _SHORTEST][:_LINES]
+    return Cited(command=_shown(claim.command, shown), returned=all(_shown(line, shown) for line in said))
+
+
+def _plain(text: str) -> str:
+    """A text without terminal control; a transcript has none, a test's or a report's may."""
+    if "\x1b" not in text and "\b" not in text:
+        return text
+    plain = PlainText()
+    return plain.feed(text.encode("utf-8", "replace")) + plain.finish()
 
 
 def _shown(text: str, shown: str) -> bool:
@@ -56,12 +65,16 @@ def _shown(text: str, shown: str) -> bool:
 
 def _outside_report(needle: str, shown: str) -> bool:
     at = shown.find(needle)
-    while at >= 0:
+    for _ in range(_MOST_OFTEN):
+        if at < 0:
+            return False
         if not _IN_REPORT.search(shown[max(0, at - _BEFORE) : at]):
             return True
         at = shown.find(needle, at + 1)
-    return False
+    return True
 
 
 def _squeezed(text: str) -> str:
-    return _NOT_TEXT.sub("", text)
+    """A text without space, frames and backslashes: wrapped and escaped alike."""
+    squeezed = "".join(text.split()).replace("|", "").replace("\\", "")
+    return squeezed if squeezed.isascii() else _NOT_TEXT.sub("", squeezed)

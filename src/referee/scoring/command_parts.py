@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from referee.scoring.roles import fetches, role
-from referee.scoring.shell import Script, take_apart
+from referee.scoring.shell import MAX_BYTES, Script, take_apart
 from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place
 
 #: Where a re-run begins (``benchmarks.bringup.rerun``).
@@ -40,7 +40,7 @@ _PORT = re.compile(
     r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\bhost\.docker\.internal):(\d{2,5})\b"
     r"|(?:--?(?:port|p|bind|listen|http-port)[= ]|\bPORT=)(?:[\w.\[\]:]*:)?(\d{2,5})\b"
 )
-_BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\b(?:\s+-\S+)*\s+\S+\s+(\d{2,5})\b")
+_BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\s[^;&|\n]{0,80}?\s(\d{2,5})\b")
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,9 @@ def runs_tests(step: Step) -> bool:
 
 def ports(command: str) -> frozenset[int]:
     """The ports that a command names."""
-    found = [match.group(1) or match.group(2) for match in _PORT.finditer(command)]
-    found += [match.group(1) for match in _BARE_PORT.finditer(command)]
+    read = command[:MAX_BYTES]
+    found = [match.group(1) or match.group(2) for match in _PORT.finditer(read)]
+    found += [match.group(1) for match in _BARE_PORT.finditer(read)]
     return frozenset(int(one) for one in found)
 
 
