@@ -1,8 +1,8 @@
 """What every broker of keys must do (``protocols.Keys``): one run, one key, one limit, dead when the run is over.
 
 To add one: write a fixture ``<name>_broker`` that yields a ``Candidate`` and add the name to ``BROKERS``. OpenRouter
-and LiteLLM are spoken to on loopback, in their own words (``tests.keys.scripted_brokers``); the gateway is the real
-one.
+and LiteLLM are spoken to on loopback, in their own words (``tests.keys.scripted_brokers``), LiteLLM by its real proxy
+too (``tests.keys.real_litellm``); the gateway is the real one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from tests.agents.scripted_model import scripted_model
 from tests.keys.model_calls import call_model
+from tests.keys.real_litellm import COUNTS_AFTER_SECONDS, MODEL, RealProxy, real_litellm
 from tests.keys.scripted_brokers import Fault, ScriptedLiteLLM, ScriptedOpenRouter
 
 from referee.adapters.keys.brokered import BrokeredKeys, Settle
@@ -41,6 +42,7 @@ class Candidate:
 
     ``make`` opens it on a directory ``keys/``, as each process does; ``recipe`` is source that binds ``keys`` to the
     same in another process. ``break_it`` makes the making of keys fail; ``credential`` is what it must never show.
+    ``counts_after``: seconds until it has counted what was spent.
     """
 
     make: Callable[[], Keys]
@@ -49,6 +51,7 @@ class Candidate:
     need: ModelNeed
     break_it: Callable[[], None]
     credential: str
+    counts_after: float = 0.0
 
 
 @pytest.fixture
@@ -123,7 +126,43 @@ def gateway_broker(tmp_path: Path) -> Iterator[Candidate]:
         )
 
 
-BROKERS = ["gateway", "openrouter", "litellm"]
+@pytest.fixture(scope="session")
+def real_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealProxy]:
+    with real_litellm(tmp_path_factory.mktemp("litellm")) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def real_litellm_broker(tmp_path: Path, real_proxy: RealProxy) -> Candidate:
+    directory = tmp_path / "keys"
+    recipe = f"""
+    from referee.adapters.keys.litellm import LiteLLM
+    service = LiteLLM(("MASTER", {real_proxy.master!r}), base_url={real_proxy.url!r})
+    keys = BrokeredKeys(service, Path({str(directory)!r}), settle=Settle(0.0, 0.0, 0.0))
+    """
+
+    def break_it() -> None:
+        (directory / "live").write_text("no directory: nothing can be written down")
+
+    return Candidate(
+        make=lambda: BrokeredKeys(
+            LiteLLM(("MASTER", real_proxy.master), base_url=real_proxy.url), directory, settle=AT_ONCE
+        ),
+        directory=directory,
+        recipe=recipe,
+        need=ModelNeed(MODEL, "openai-chat", "any"),
+        break_it=break_it,
+        credential=real_proxy.master,
+        counts_after=COUNTS_AFTER_SECONDS,
+    )
+
+
+BROKERS = [
+    "gateway",
+    "openrouter",
+    "litellm",
+    pytest.param("real_litellm", marks=[pytest.mark.slow, pytest.mark.registry]),
+]
 
 
 @pytest.fixture(params=BROKERS)
@@ -189,6 +228,7 @@ def test_a_run_gets_a_key_of_its_own_that_works(keys: Keys, broker: Candidate) -
 def test_a_closed_key_is_dead_and_its_spending_known(keys: Keys, broker: Candidate) -> None:
     issued = issue(keys, broker, "r-one")
     assert works(issued.access)
+    time.sleep(broker.counts_after)
     spending = keys.close("r-one")
     assert spending is not None
     assert spending.deleted
@@ -221,6 +261,7 @@ def test_the_limit_holds(keys: Keys, broker: Candidate) -> None:
     answers = [call_model(issued.access) for _ in range(6)]
     assert answers[0] == 200
     assert answers[-1] != 200
+    time.sleep(broker.counts_after)
     spending = keys.close("r-one")
     assert spending is not None
     assert spending.capped
