@@ -60,8 +60,10 @@ def verdict(
 
 
 def _standings(standings: tuple[StandingView, ...]) -> Table:
+    priced = any(line.spent is not None for line in standings)
     table = columns(
         *("rank>", "agent", "on pages", "board score>", "subjects behind it>", "pass rate>", "attempts>", "invalid>"),
+        *(("spent on models>",) if priced else ()),
         "never publishable",
     )
     for line in standings:
@@ -74,6 +76,7 @@ def _standings(standings: tuple[StandingView, ...]) -> Table:
             render.percent_of(line.pass_rate),
             str(line.attempts),
             str(line.invalid),
+            *(("" if line.spent is None else words.money(line.spent.total_usd),) if priced else ()),
             _set_aside(line.aside),
         )
     return table

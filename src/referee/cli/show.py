@@ -15,6 +15,7 @@ from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import open_stores
 from referee.core.records import AttemptEnded
 from referee.publish import export, words
+from referee.publish.spent import spent_words
 from referee.publish.views import DetailView, RunView
 from referee.scoring import render
 
@@ -61,6 +62,8 @@ def _head(console: Console, run: RunView) -> None:
         said = words.say(words.OUTCOMES, run.outcome or "")
         mark = f" (never publishable: {', '.join(run.never)})" if run.never else ""
         _line(console, "outcome", f"{said}, {render.points(run.total)} of 100{mark}")
+    if isinstance(run.ended, AttemptEnded) and run.ended.spending is not None:
+        _line(console, "model", spent_words(run.ended))
     if run.flagged:
         _line(console, "flagged", "the report was contradicted: a person must look at it")
     for note in run.corrections:

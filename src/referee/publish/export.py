@@ -5,6 +5,7 @@ Numbers are exact here; pages round them for reading only.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import referee
@@ -152,6 +153,7 @@ def _standing(line: StandingView) -> dict[str, Any]:
         "attempts_invalid": line.invalid,
         "attempts_never_publishable": len(line.aside),
         "pass_rate": line.pass_rate,
+        "spent": None if line.spent is None else asdict(line.spent),
         "subjects": [
             {
                 "subject": one.subject,

@@ -25,7 +25,7 @@ from referee.publish.bakeoff import listing
 from referee.publish.bakeoff.listing import DIRECTORY, ReportView, reports_in
 from referee.publish.cast import ServedCast, serve
 from referee.publish.facts import Facts
-from referee.publish.spent import spent_words
+from referee.publish.spent import spent_words, sum_words
 from referee.publish.views import FileView, RunView, SiteView, SubjectView
 from referee.scoring import render
 
@@ -155,6 +155,7 @@ def templates() -> Environment:
         "binary": words.binary,
         "money": words.money,
         "spent_words": spent_words,
+        "sum_words": sum_words,
         "moment": words.moment,
         "short": words.short,
         "undashed": words.undashed,

@@ -7,6 +7,7 @@ from typing import Any
 from referee.core.records import AttemptEnded, AttemptFound
 from referee.core.spending import SpendingFacts
 from referee.publish import words
+from referee.scoring.money import Spent
 
 #: What of a key's facts is public: figures. Its name, broker and model tell who the agent is.
 _PUBLIC = {
@@ -42,6 +43,18 @@ def _amount(usd: float | None) -> str:
     if usd is None:
         return "an amount that its broker could not tell"
     return "less than 0.0001 USD" if 0 < usd < 0.0001 else words.money(usd)  # noqa: PLR2004 — what money still shows
+
+
+def sum_words(spent: Spent) -> str:
+    """One line on what an agent's attempts spent together."""
+    said = f"{_amount(spent.total_usd)} in {words.count(spent.attempts, 'attempt')}, invalid ones included"
+    if spent.median_usd is not None:
+        said += f"; {_amount(spent.median_usd)} in the middle one of those that count"
+    if spent.capped:
+        said += f"; {words.count(spent.capped, 'attempt')} reached the cap of the key"
+    if spent.unknown:
+        said += f"; not known of {words.count(spent.unknown, 'attempt')}"
+    return said
 
 
 def spent_document(ended: AttemptEnded | AttemptFound | None) -> dict[str, Any] | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from referee.core.records import AttemptEnded
 from referee.publish.names import agent_key
 from referee.publish.views import RunView, SetView, StandingView
 from referee.scoring.boards import Entry, Row, board
+from referee.scoring.money import Bill, add_up
 
 
 def entry(run: RunView) -> Entry:
@@ -60,4 +62,12 @@ def _standing(row: Row, runs: Sequence[RunView], *, rank: int | None) -> Standin
         aside=tuple(run for one in sets for run, _ in one.aside),
         pass_rate=row.pass_rate,
         sets=tuple(sets),
+        spent=add_up([bill for run in own if (bill := _bill(run)) is not None]),
     )
+
+
+def _bill(run: RunView) -> Bill | None:
+    ended = run.ended
+    if not isinstance(ended, AttemptEnded) or ended.spending is None:
+        return None
+    return Bill(ended.spending.spent_usd, counted=run.valid and not run.never, capped=ended.spending.capped)

@@ -8,6 +8,7 @@ from referee.core.branding import Mask
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
 from referee.core.report import Report
 from referee.scoring.bringup import Outcome
+from referee.scoring.money import Spent
 from referee.scoring.verdicts import AgentTier
 
 
@@ -227,6 +228,7 @@ class StandingView:
     aside: tuple[RunView, ...]
     pass_rate: float | None
     sets: tuple[SetView, ...]
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True)
