@@ -270,6 +270,8 @@ class Call:
         response = _json(why.status, self._said(why.status, why.refused, why.sentence))
         if why.refused == "busy":
             response.headers["retry-after"] = "1"
+        else:
+            response.headers["x-should-retry"] = "false"
         if not self._request.content.at_eof():
             response.force_close()  # what was not read of it is not read any more
         return response

@@ -175,7 +175,10 @@ class GatewayServer:
             return await Call(request, account, self._forwarder, self._bodies).serve()
         dialect = dialect_near(request.rel_url.raw_path, request.headers)
         said = error_body(dialect, 401, "invalid_api_key", "this key is not valid, or not valid any more")
-        response = web.Response(status=401, body=said, content_type="application/json")
+        # The clients of two surfaces look for this word, and would try a dead token for minutes without it.
+        response = web.Response(
+            status=401, body=said, content_type="application/json", headers={"x-should-retry": "false"}
+        )
         response.force_close()
         return response
 
