@@ -188,6 +188,25 @@ def test_a_client_that_lets_go_in_the_middle_ends_the_upstreams_work_and_counts_
     assert (facts.calls, facts.failed_upstream) == (1, 0)
 
 
+def test_a_client_that_hangs_up_after_the_last_event_is_counted_exactly(tmp_path: Path) -> None:
+    async def between(number: int) -> None:
+        if number == len(events):
+            await asyncio.Event().wait()
+
+    events = chat_events(200, 20)
+    whole = b"".join(events)
+    with gate(tmp_path, said_stream([*events, b": more"], between=between)) as open_gate:
+        connection = open_gate.connect()
+        document = json.dumps(question(stream=True, stream_options={"include_usage": True}))
+        connection.request("POST", "/v1/chat/completions", document, open_gate.bearer())
+        assert connection.getresponse().read(len(whole)) == whole
+        connection.close()
+        until(lambda: open_gate.upstream.dropped == 1)
+        (exchange,) = open_gate.exchanges()
+    assert exchange.usage == Usage(input=200, output=20)
+    assert exchange.cost_usd == pytest.approx(220e-6)
+
+
 def test_where_nothing_was_sent_nothing_is_counted(tmp_path: Path) -> None:
     with gate(tmp_path, said_json({}), base_url="http://127.0.0.1:9/v1") as open_gate:
         answer = open_gate.chat()

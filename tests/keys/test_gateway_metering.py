@@ -112,7 +112,7 @@ def test_a_later_event_with_zeros_does_not_undo_an_earlier_one() -> None:
         {"type": "message_delta", "usage": {"input_tokens": 0, "output_tokens": 7}},
     ):
         events.through(b"data: " + json.dumps(told).encode() + b"\n\n")
-    metered = events.metered()
+    metered = events.metered(ended=True)
     assert metered is not None
     assert metered.usage == Usage(input=90, output=7)
 
@@ -130,7 +130,7 @@ def test_however_a_stream_is_cut_it_comes_out_whole_and_counted(cuts: list[int],
         out += events.through(whole[at : at + cut])
         at += cut
     out += events.end()
-    metered = events.metered()
+    metered = events.metered(ended=True)
     assert metered is not None
     assert metered.usage == Usage(input=200, output=20)
     assert out == (b"".join([*sent[:2], sent[3]]) if strip else whole)
@@ -140,7 +140,7 @@ def test_usage_in_an_event_that_says_more_is_read_and_left_in() -> None:
     event = b"data: " + json.dumps(chat(9, 3)).encode() + b"\n\n"
     events = Events("openai-chat", strip_usage=True)
     assert events.through(event) == event
-    assert events.metered() is not None
+    assert events.metered(ended=True) is not None
 
 
 def test_a_last_event_without_its_end_is_read_too() -> None:
@@ -148,7 +148,7 @@ def test_a_last_event_without_its_end_is_read_too() -> None:
     first, _, usage, _ = chat_events(9, 3)
     assert events.through(first + usage.rstrip()) == first
     assert events.end() == b""
-    assert events.metered() is not None
+    assert events.metered(ended=True) is not None
 
 
 def test_a_stream_whose_one_event_is_too_long_to_be_read_passes_and_tells_no_usage(
@@ -158,4 +158,58 @@ def test_a_stream_whose_one_event_is_too_long_to_be_read_passes_and_tells_no_usa
     events = Events("openai-chat", strip_usage=True)
     long = b"data: " + b"a" * 3000
     assert events.through(long) + events.through(b"b\n\n" + chat_events(9, 3)[2]) + events.end() == long + b"b\n\n"
-    assert events.metered() is None
+    assert events.metered(ended=True) is None
+
+
+def told(document: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+CHUNK = {"prompt_tokens": 9, "completion_tokens": 3}
+FIRST_AND_LAST: list[tuple[Dialect, dict[str, Any], dict[str, Any]]] = [
+    (
+        "openai-chat",
+        {"choices": [{"finish_reason": None}], "usage": {**CHUNK, "completion_tokens": 1}},
+        {"choices": [{"finish_reason": "stop"}], "usage": CHUNK},
+    ),
+    (
+        "openai-responses",
+        {"type": "response.in_progress", "response": {"usage": {"input_tokens": 9, "output_tokens": 0}}},
+        {"type": "response.completed", "response": {"usage": {"input_tokens": 9, "output_tokens": 3}}},
+    ),
+    (
+        "anthropic-messages",
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "message_delta", "usage": {"output_tokens": 3}},
+    ),
+    (
+        "gemini",
+        {"candidates": [{}], "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 1}},
+        {
+            "candidates": [{"finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 3},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "first", "last"), FIRST_AND_LAST)
+def test_counts_on_the_way_are_not_those_of_the_whole_answer(
+    dialect: Dialect, first: dict[str, Any], last: dict[str, Any]
+) -> None:
+    events = Events(dialect, strip_usage=False)
+    events.through(told(first))
+    assert events.metered(ended=False) is None
+    events.through(told(last))
+    metered = events.metered(ended=False)
+    assert metered is not None
+    assert metered.usage == Usage(input=9, output=3)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic-messages", "openai-responses"])
+def test_a_stream_that_ends_with_an_error_after_first_counts_tells_no_usage(dialect: Dialect) -> None:
+    (first,) = (first for one, first, _ in FIRST_AND_LAST if one == dialect)
+    events = Events(dialect, strip_usage=False)
+    events.through(told(first) + told({"type": "error", "error": {"type": "overloaded_error"}}))
+    events.end()
+    assert events.metered(ended=True) is None

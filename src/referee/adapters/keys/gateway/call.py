@@ -225,24 +225,28 @@ class Call:
             events = Events(dialect, strip_usage=asked.strip_usage)
         await response.prepare(self._request)
         gathered = bytearray()
+        rest = b""
         try:
             async for chunk in answer.chunks():
                 if events is None and len(gathered) < MOST_READ:
                     gathered += chunk
                 await self._pass(response, chunk if events is None else events.through(chunk))
+            if events is not None:
+                rest, so.metered = events.end(), events.metered(ended=True)
+            elif dialect is not None:
+                so.metered = read_answer(dialect, bytes(gathered))
         except NoAnswer as exc:
-            so.broke, so.metered = exc.broke, events.metered() if events is not None else None
+            so.broke = exc.broke
+        finally:
+            # Clients hang up once they have the last event, which tells all, and do not wait for the stream's end.
+            if events is not None and so.metered is None:
+                so.metered = events.metered(ended=False)
             self._settle()
+        if so.broke is not None:
             # The head is gone already: only a connection that ends too early says that the answer is not whole.
             if self._request.transport is not None:
                 self._request.transport.close()
             return response
-        if events is not None:
-            rest = events.end()
-            so.metered = events.metered()
-        else:
-            rest, so.metered = b"", read_answer(dialect, bytes(gathered)) if dialect is not None else None
-        self._settle()
         await self._pass(response, rest)
         await response.write_eof()
         return response

@@ -148,6 +148,26 @@ def _usage(inputs: int, outputs: int, cached: int, written: int) -> Usage:
     return Usage(input=inputs, output=outputs, cached_input=cached, cache_write=min(written, inputs - cached))
 
 
+#: Surfaces whose last counts are the whole answer's, also where no event says that it is the last.
+_TELL_AT_THE_END: tuple[Dialect, ...] = ("openai-chat", "gemini")
+_LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
+
+
+def _final(dialect: Dialect, document: dict[str, Any]) -> bool:
+    """Whether an event that tells tokens tells those of the whole answer."""
+    if dialect == "openai-responses":
+        return document.get("type") in _LAST_RESPONSES
+    if dialect == "anthropic-messages":
+        return document.get("type") == "message_delta"
+    name, reason = ("candidates", "finishReason") if dialect == "gemini" else ("choices", "finish_reason")
+    choices = document.get(name)
+    if not isinstance(choices, list):
+        return False
+    if dialect == "openai-chat" and not choices:
+        return isinstance(document.get("usage"), dict)
+    return bool(choices) and all(isinstance(one, dict) and one.get(reason) for one in choices)
+
+
 class Events:
     """Meters a stream while it passes through, and takes the event out that the client did not ask for.
 
@@ -156,8 +176,10 @@ class Events:
     """
 
     def __init__(self, dialect: Dialect, *, strip_usage: bool) -> None:
+        self._dialect = dialect
         self._meter = Meter(dialect)
         self._strip = strip_usage
+        self._final = False
         self._rest = bytearray()
         self._too_long = False
 
@@ -177,9 +199,15 @@ class Events:
             return b""
         return rest if self._strip else b""
 
-    def metered(self) -> Metered | None:
-        """What the stream has told so far; None while that is not all, or where an event was too long to be read."""
-        return None if self._too_long else self._meter.metered()
+    def metered(self, *, ended: bool) -> Metered | None:
+        """What the stream told of the whole answer; None where it did not, or an event was too long to be read.
+
+        Args:
+            ended: the stream came to its end. Before that, and on surfaces whose streams begin with counts that are not
+                the last ones, only an event counts that says so of itself.
+        """
+        sure = self._final or (ended and self._dialect in _TELL_AT_THE_END)
+        return self._meter.metered() if sure and not self._too_long else None
 
     def _whole(self, chunk: bytes) -> Iterator[bytes]:
         """Cut off whole events: up to and with the empty line that ends each."""
@@ -208,8 +236,11 @@ class Events:
             document = json.loads(data)
         except (ValueError, RecursionError):
             return False
+        if not isinstance(document, dict):
+            return False
         self._meter.take(document)
-        return isinstance(document, dict) and document.get("choices") == [] and isinstance(document.get("usage"), dict)
+        self._final = self._final or _final(self._dialect, document)
+        return document.get("choices") == [] and isinstance(document.get("usage"), dict)
 
 
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
