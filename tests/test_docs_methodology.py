@@ -11,15 +11,20 @@ import pytest
 
 from referee.adapters.catalog.workspace import Budgets, Recording
 from referee.adapters.store.evidence import LocalEvidence
+from referee.benchmarks.bringup.challenge import OUTPUT_NAMES
+from referee.benchmarks.bringup.control import OUTPUT_NAME as CONTROL_NAME
+from referee.benchmarks.bringup.scripts import MOST_BYTES as MOST_SCRIPT_BYTES
 from referee.core.budgets import HEAVY_BYTES, PUBLISHED_SECONDS
 from referee.core.canonical import digest_of
 from referee.core.chain import forge, genesis
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
 from referee.core.report import MAX_REPORT_BYTES, Report
+from referee.core.scripts import SCRIPTS_NAME
 from referee.runner.attempt import RERUN_SECONDS
 from referee.runner.seal import NAMES
 from referee.runner.verify import MANIFEST_SCHEMA
 from referee.scoring.audit import SENTENCES
+from referee.scoring.beside import SENTENCES as BESIDE
 from referee.scoring.boards import UNSTABLE_ABOVE
 from referee.scoring.bringup import (
     DEPTH_POINTS,
@@ -30,6 +35,8 @@ from referee.scoring.bringup import (
     Outcome,
     Status,
 )
+from referee.scoring.challenges import MOST as MOST_CHALLENGES
+from referee.scoring.command_parts import MOST_SCRIPTS
 from referee.scoring.corroboration import KEPT_OUTPUT_BYTES
 from referee.scoring.likeness import CUT_MINIMUM, EXCERPT_MINIMUM, MOST_EXCERPTS
 from referee.scoring.shell import MAX_BYTES
@@ -92,6 +99,15 @@ def test_the_report_is_the_schema() -> None:
 def test_the_flags_are_the_audits() -> None:
     assert [row[0].strip("`") for row in rows(section(5), "flag")] == list(SENTENCES)
     assert f"longer than {MAX_BYTES} bytes" in section(5)
+    assert f"up to {MOST_SCRIPTS} files of at most {MOST_SCRIPT_BYTES} bytes" in FLAT
+
+
+def test_what_is_observed_beside_the_re_run_is_written() -> None:
+    beside = section(5).split("*Beside the re-run.*", 1)[1]
+    assert [row[0].strip("`") for row in rows(beside, "flag")] == list(BESIDE)
+    assert f"Up to {MOST_CHALLENGES} times" in FLAT
+    assert len(OUTPUT_NAMES) == MOST_CHALLENGES
+    assert {*OUTPUT_NAMES, CONTROL_NAME, SCRIPTS_NAME} <= set(NAMES)
 
 
 def test_the_rules_of_comparison_carry_the_programs_numbers() -> None:

@@ -7,7 +7,6 @@ listening socket it becomes that owner.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Self
 
@@ -19,9 +18,10 @@ from referee.protocols import Machine
 
 #: More listening ports than these are not told.
 MOST = 200
-_SECONDS = 15.0
-#: How often a running command is looked at, seconds: often at first, for a stand-in may live briefly.
-_EVERY, _LATER, _LATER_AFTER = 0.25, 2.0, 30.0
+_SECONDS = 30.0
+#: A running command is looked at without a break, for a stand-in may live briefly: so many rounds in one look.
+_ROUNDS = 15
+_PAUSE = 0.01
 
 _FIND = """
 for p in /proc/[0-9]*; do
@@ -47,34 +47,44 @@ as_owner() {
   else start-stop-daemon -S -q -p /proc/none -c $owner -x /bin/sh -- -c "$@"
   fi
 }
-FIND="B=$B$1" TELL="B=$B$2"
-for version in 4 6; do
-  table=/proc/net/tcp; [ $version = 4 ] || table=/proc/net/tcp6
-  $B cat $table 2>/dev/null | $B awk -v v=$version '$4 == "0A" {print "row", v, $2, $8, $10}'
-done
-rows=$($B cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | $B awk '$4 == "0A"')
-[ -n "$rows" ] || exit 0
-sockets=$(echo "$rows" | $B awk '{print $10}' | $B sort -u)
-uids=" $(echo "$rows" | $B awk '{print $8}' | $B sort -u | $B tr '\\n' ' ')"
-for owner in $($B stat -c '%u:%g' /proc/[0-9]* 2>/dev/null | $B sort -u); do
-  case "$uids" in *" ${owner%:*} "*) ;; *) continue;; esac
-  found=$(as_owner $owner "$FIND" sh $sockets)
-  [ -n "$found" ] || continue
-  echo "$found"
-  as_owner $owner "$TELL" sh $(echo "$found" | $B awk '{print $3}' | $B sort -u)
+FIND="B=$B$1" TELL="B=$B$2" rounds=$3 before=none
+tables() { $B cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; }
+tell_all() {
+  for version in 4 6; do
+    table=/proc/net/tcp; [ $version = 4 ] || table=/proc/net/tcp6
+    $B cat $table 2>/dev/null | $B awk -v v=$version '$4 == "0A" {print "row", v, $2, $8, $10}'
+  done
+  sockets=$(echo "$rows" | $B awk '{print $3}' | $B sort -u)
+  uids=" $(echo "$rows" | $B awk '{print $2}' | $B sort -u | $B tr '\\n' ' ')"
+  for owner in $($B stat -c '%u:%g' /proc/[0-9]* 2>/dev/null | $B sort -u); do
+    case "$uids" in *" ${owner%:*} "*) ;; *) continue;; esac
+    found=$(as_owner $owner "$FIND" sh $sockets)
+    [ -n "$found" ] || continue
+    echo "$found"
+    as_owner $owner "$TELL" sh $(echo "$found" | $B awk '{print $3}' | $B sort -u)
+  done
+}
+while :; do
+  rows=$(tables | $B awk '$4 == "0A" {print $2, $8, $10}')
+  if [ "$rows" != "$before" ] && [ -n "$rows" ]; then tell_all; fi
+  before=$rows
+  rounds=$((rounds - 1))
+  [ $rounds -gt 0 ] || exit 0
+  $B sleep 0.05
 done
 """
 
 
-def listening(machine: Machine) -> tuple[ListenerFacts, ...]:
+def listening(machine: Machine, *, rounds: int = 1) -> tuple[ListenerFacts, ...]:
     """The machine's listening TCP ports, IPv4 and IPv6, with the process behind each.
 
-    Sockets that no process of the machine holds are left out: an overlay machine shares its host's network.
+    The tables are read ``rounds`` times, twenty times a second; whatever listened in one of them is told. Sockets that
+    no process of the machine holds are left out: an overlay machine shares its host's network.
 
     Raises:
         MachineFault: the machine could not be asked.
     """
-    done = look(machine, _SCRIPT, _FIND, _TELL, timeout=_SECONDS)
+    done = look(machine, _SCRIPT, _FIND, _TELL, str(rounds), timeout=_SECONDS)
     return read_listening(done.output.decode("ascii", "replace"))[:MOST]
 
 
@@ -108,16 +118,17 @@ class Watch:
         """Everything that was seen to listen, each once."""
         return merged(self._looks)[:MOST] if self._looks else None
 
+    def _keep(self, now: tuple[ListenerFacts, ...]) -> None:
+        self._looks = [merged([*self._looks, now])[: 10 * MOST]]
+
     def _watch(self) -> None:
-        began = time.monotonic()
         while True:
             try:
-                self._looks.append(now := listening(self._machine))
+                self._keep(now := listening(self._machine, rounds=_ROUNDS))
                 self._seen(now)
             except MachineFault:
                 pass  # the command may have taken all processes of the machine; the next look may succeed
             except Exception:  # noqa: BLE001 — a look beside the re-run must never end the re-run
                 return
-            late = time.monotonic() - began > _LATER_AFTER
-            if self._stop.wait(_LATER if late else _EVERY):
+            if self._stop.wait(_PAUSE):
                 return
