@@ -114,6 +114,12 @@ def test_a_run_has_a_key_spends_from_it_and_leaves_it_dead(
     assert "of its key&#39;s cap of 3.00 USD, in 1 call" in page
     assert shown["spending"]["calls"] == 1
     assert shown["spending"]["cap_usd"] == 3.0
+    board = referee("board", "--json", "--workspace", str(workspace))
+    (standing,) = json.loads(board.stdout)["standings"]
+    assert standing["spent"]["total_usd"] == pytest.approx(cost)
+    assert "Spent on its model: less than 0.0001 USD in 1 attempt" in (workspace / "site" / "board.html").read_text()
+    shown_run = referee("show", attempt["run"], "--workspace", str(workspace))
+    assert "less than 0.0001 USD of its key's cap of 3.00 USD, in 1 call" in shown_run.stdout
 
 
 def built_page(workspace: Path, run: str) -> tuple[str, dict[str, Any]]:

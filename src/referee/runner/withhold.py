@@ -74,8 +74,8 @@ class Screen:
         gone = set(self._unclear)
         files = {path.name: path for path in sorted(directory.iterdir()) if path.is_file()}
         for name, path in files.items():
-            if name not in _RECORDING:
-                self._redact_file(path)
+            if name not in _RECORDING and not self._redact_file(path):
+                gone.add(name)
             if not shown_free(chunks(path), self._redactor):
                 gone.add(name)
         if self.sieve.unclear or gone & _RECORDING:
@@ -84,13 +84,17 @@ class Screen:
             files[name].unlink()
         return tuple(sorted(gone))
 
-    def _redact_file(self, path: Path) -> None:
+    def _redact_file(self, path: Path) -> bool:
+        """Cut the values out of a file; False where their places cannot be told."""
         data = path.read_bytes()
         clean = self._redactor.redact(data)
-        if clean != data:
+        if clean == data:
+            return True
+        if clean != self._redactor.withheld:
             beside = path.with_name(f".{path.name}.clean")
             beside.write_bytes(clean)
             beside.replace(path)  # never in place: what a dead run had sealed already shares its bytes with the store
+        return clean != self._redactor.withheld
 
     def ended(self, ended: AttemptEnded) -> AttemptEnded:
         """The record of an attempt's end without the values."""
