@@ -16,6 +16,7 @@ from referee.cli.app import make_app
 from referee.errors import CouldNotVerify, Finding, RefereeError
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
+from tests.agents.site import CACHE
 
 UPSTREAM_KEY = "sk-upstream-of-the-check-0123456789"
 
@@ -76,6 +77,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         [upstreams.scripted]
         base_url = "{model.url}/v1"
         key_env = "UPSTREAM_KEY"
+        dialects = ["openai-chat", "openai-responses"]
         [upstreams.scripted.prices.scripted-1]
         input = 1.0
         output = 5.0
@@ -224,7 +226,8 @@ def test_the_agents_are_listed_and_shown(lab: Lab) -> None:
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.registry
-def test_mini_swe_agent_is_checked_through_the_gateway(lab: Lab) -> None:
+@pytest.mark.parametrize("harness", ["mini-swe-agent", "codex"])
+def test_a_real_program_is_checked_through_the_gateway(lab: Lab, harness: str) -> None:
     report = (
         '{"installed": true, "started": true, "errors": [], "test_depth": "tier1_real", '
         '"verified_how": {"command": "sh /work/project/print-line.sh", "returned": "%s"}, '
@@ -232,15 +235,20 @@ def test_mini_swe_agent_is_checked_through_the_gateway(lab: Lab) -> None:
     )
     step = f"""line="$(sh print-line.sh)" && printf '{report}' "$line" "$line" > /work/report.json"""
     lab.model.play = Play(commands=[f"cd /work/project && {step}"])
+    (lab.root / "cache").mkdir()
+    (CACHE / "agents").mkdir(parents=True, exist_ok=True)
+    (lab.root / "cache" / "agents").symlink_to(CACHE / "agents")  # installed once for all tests
     (lab.root / "agents").mkdir()
-    (lab.root / "agents" / "mini.toml").write_text(
-        'schema = "referee.agent/1"\nname = "mini"\nharness = "mini-swe-agent"\nmodel = "scripted-1"\n'
+    (lab.root / "agents" / "real.toml").write_text(
+        f'schema = "referee.agent/1"\nname = "real"\nharness = "{harness}"\nmodel = "scripted-1"\n'
         'upstream = "scripted"\n'
     )
-    result = lab.run("agent", "check", "mini", "--sandbox", "docker", "--quiet", "--json")
+    result = lab.run("agent", "check", "real", "--sandbox", "docker", "--quiet", "--json")
     document = json.loads(result.stdout)
     assert document["ok"] is True, document
-    assert document["agent"]["harness"] == "mini-swe-agent"
+    assert document["agent"]["harness"] == harness
     assert document["install"]["tree_digest"].startswith("tree:sha256:")
     assert document["spending"]["calls"] >= 2
     assert document["spending"]["deleted"] is True
+    assert UPSTREAM_KEY not in result.stdout
+    assert "sk-run-" not in result.stdout
