@@ -1,0 +1,1 @@
+"""Projects that are hostile to whoever brings them up."""
