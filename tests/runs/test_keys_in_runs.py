@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from referee.adapters.keys.gateway.journal import Journal
 from referee.adapters.keys.ledger import Ledger
+from referee.adapters.overlay.sandbox import overlay_available
 from referee.adapters.store.evidence import LocalEvidence
 from referee.cli import bringup
 from referee.cli.keys_at_start import keys_at_start
@@ -150,6 +153,49 @@ def test_a_model_that_fails_at_the_end_is_no_failure_of_the_agent(workspace: Pat
     assert first["spending"]["ended_by_upstream"]
     assert "model" in first["reason"]
     assert (second["cause"], second["valid"], second["outcome"]) == (None, True, "fail")
+
+
+def test_a_gateway_of_ours_that_breaks_is_no_failure_of_the_agent(
+    workspace: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Journal, "write", full)
+        attempts = measure_script(workspace, "square", NO_REPORT)["attempts"]
+    assert [attempt["cause"] for attempt in attempts] == ["gateway_failed"] * 3
+    assert all(not attempt["valid"] and attempt["retry"] for attempt in attempts)
+    assert all("could not be noted" in attempt["reason"] for attempt in attempts)
+
+
+def test_a_gateway_out_of_reach_is_no_failure_of_the_agent(
+    workspace: Path, model: ScriptedModel, watched: list[WatchedKeys], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WatchedKeys, "reach", lambda self, address: (self.keys.reach(address)[0], 9))
+    attempts = measure_script(workspace, "square", NO_REPORT)["attempts"]
+    assert [attempt["cause"] for attempt in attempts] == ["gateway_failed"] * 3
+    assert all("a fresh machine could not reach it either" in attempt["reason"] for attempt in attempts)
+    assert all(attempt["spending"]["calls"] == 0 for attempt in attempts)
+
+
+def test_an_agent_that_could_have_asked_and_did_not_has_failed(workspace: Path, model: ScriptedModel) -> None:
+    (attempt,) = measure_script(workspace, "square", "exit 1")["attempts"]
+    assert (attempt["valid"], attempt["outcome"], attempt["spending"]["calls"]) == (True, "fail", 0)
+
+
+def test_the_same_holds_on_an_overlay_machine(workspace: Path, watched: list[WatchedKeys]) -> None:
+    why_not = overlay_available(workspace / "machines")
+    if why_not is not None:
+        pytest.skip(why_not)
+    (attempt,) = measure_script(workspace, "square", f"key; env; {RUNS}", sandbox="overlay")["attempts"]
+    assert attempt["outcome"] == "pass_full"
+    assert attempt["spending"]["calls"] == 1
+    assert attempt["spending"]["deleted"]
+    (keys,) = watched
+    access = keys.issued[0].access
+    assert call_model(access) == 401
+    assert not [path for path in workspace.rglob("*") if path.is_file() and access.secret.encode() in path.read_bytes()]
 
 
 def test_a_pass_counts_although_the_last_call_failed(workspace: Path, model: ScriptedModel) -> None:
