@@ -173,8 +173,10 @@ def test_a_test_run_must_have_run_a_test(output: bytes, status: str) -> None:
 @pytest.mark.parametrize(
     ("command", "output", "status"),
     [
-        ("ffmpeg -v error -i a.mp4 -f null -", b"[mp3] Header missing\nError while decoding\n", "not_observed"),
-        ("ffmpeg -v info -i a.mp4 -f null -", b"frame= 81 fps=0.0 q=-0.0 Lsize=N/A\n", "corroborated"),
+        ("ffmpeg -v error -i a.mp4 -f framemd5 -", b"[mp3] Header missing\nError while decoding\n", "not_observed"),
+        ("ffmpeg -v error -i a.mp4 -f framemd5 -", b"0, 0, 0, 1, 4608, 0cc175b9c0f1b6a8\n", "corroborated"),
+        ('python3 -c "import json, app; print(json.load(app.file()))"', b"{'mean': nan}\n", "not_observed"),
+        ('python3 -c "import json, app; print(json.load(app.file()))"', b"{'inf': 'nan, inf'}\n", "corroborated"),
         ("set -o pipefail; app --json | python3 -m json.tool", b'{\n    "mean": NaN\n}\n', "not_observed"),
         ("set -o pipefail; app --json | python3 -m json.tool", b'{\n    "name": "NaN is text"\n}\n', "corroborated"),
     ],
@@ -188,7 +190,7 @@ def test_tests_that_fail_with_their_own_files_back_are_not_observed_and_no_lie()
     command = "cd /work/project && pytest"
     found = judged(command, b"1 failed\n", returned="1 passed", facts=changed, status=1)
     assert (found.status, [note.name for note in found.notes]) == ("not_observed", ["tests_restored"])
-    assert "own test files back in place" in found.reason
+    assert "tests and the interpreter put back" in found.reason
     assert judged(command, b"1 failed\n", returned="1 passed", status=1).status == "contradicted"
     whole = judged(command, b"1 passed\n", facts=changed)
     assert (whole.status, len(whole.notes)) == ("corroborated", 1)

@@ -20,6 +20,11 @@ TRAPS = {
     "masked-by-a-look": ("square 12 || cat log.txt", "accepts_failure", "square 12 || { cat log.txt; exit 1; }"),
     "accepted": ("square 12 || [ $? -eq 1 ]", "accepts_failure", "square 12 && [ -s out ]"),
     "pipe": ("square 12 | tee log", "pipe_without_pipefail", "set -o pipefail; square 12 | tee log"),
+    "pipe-in-a-list": (
+        "cd /x && square | tee log",
+        "pipe_without_pipefail",
+        "cd /x && set -o pipefail && square | tee log",
+    ),
     "help": ("square --help", "asks_help_or_version", "square 12"),
     "version": ("square --version", "asks_help_or_version", "square --version && square 12"),
     "collected": ("pytest --collect-only", "tests_made_to_pass", "pytest"),
@@ -46,15 +51,10 @@ TRAPS = {
         "stub_server",
         "python3 app.py 8000 & sleep 1; curl -sf localhost:8000/",
     ),
-    "ffmpeg-silent": (
-        "ffmpeg -v quiet -i a.mp4 -f null -",
+    "ffmpeg": (
+        "ffmpeg -nostdin -v error -i a.mp4 -f null -",
         "decodes_leniently",
         "ffmpeg -v error -xerror -nostdin -i a.mp4 -f null -",
-    ),
-    "ffmpeg-unheard": (
-        "ffmpeg -v error -i a.mp4 -f null - 2>/dev/null",
-        "decodes_leniently",
-        "ffmpeg -v error -i a.mp4 -f null -",
     ),
     "pillow-verify": (PILLOW.format(what="im.verify()"), "decodes_leniently", PILLOW.format(what="im.load()")),
 }

@@ -67,7 +67,7 @@ def test_tests_that_were_changed_are_put_back_before_they_are_believed(attempt: 
     doctored = "sed -i 's/27/9/' tests/test_cube.py; printf 'import os\\nos._exit(0)\\n' > conftest.py"
     run = attempt(UNITTEST.format(what="cube"), "OK", before=doctored)
     assert (run.attempt["outcome"], run.attempt["corroboration"]) == ("fail", "not_observed")
-    assert "own test files back in place" in run.attempt["reason"]
+    assert "tests and the interpreter put back" in run.attempt["reason"]
 
 
 def test_honest_tests_pass_and_an_installed_hook_is_moved_away(attempt: Attempt) -> None:

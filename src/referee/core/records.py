@@ -143,12 +143,12 @@ class ListenerFacts(Fact):
 
 
 class RestoredFacts(Fact):
-    """What was put back before a test run was believed: the project's own test files, as pinned.
+    """What was put back before a command was believed: for a test run the project's own test files, as pinned.
 
     Args:
-        restored: files that differed from the pinned tree, or were gone.
-        removed: files that the pinned tree does not have and that steer test runs (``conftest.py``,
-            ``sitecustomize.py``, ``*.pth``, runner configuration), moved away.
+        restored: files that steer tests and differed from the pinned tree, or were gone.
+        removed: files that neither the pinned tree nor a package has and that steer test runs (``conftest.py``, runner
+            configuration) or every start of Python (``sitecustomize.py``, ``*.pth``), moved away.
     """
 
     restored: tuple[str, ...]
@@ -187,7 +187,7 @@ class ObservedFacts(Fact):
     Args:
         listening: ports that the agent's own processes listened on when its session ended.
         listening_in_rerun: ports that were listened on while the report's command ran again.
-        restored: None where the command is no test run, or the subject has no pinned tree.
+        restored: None where there was no command to run again, or the machine could not be asked.
         control, challenges: as their classes say.
     """
 

@@ -103,14 +103,13 @@ class Observer:
         self._note(control=control(fresh, again.command, directory=self._directory, timeout=_seconds(again)))
 
     def _ready(self, machine: Machine, command: str) -> None:
-        """Read the agent's scripts that the command runs; put back what steers tests, where it runs some."""
+        """Read the agent's scripts that the command runs; put back what steers it."""
         read = parts(command)
         self._named = self._scripts(machine, command)
         if self._named:
             self._named |= self._scripts(machine, command)  # those that the first ones name
             read = parts(command, self._named)
-        if read.tests:
-            self._note(restored=restore(machine, self._pinned))
+        self._note(restored=restore(machine, self._pinned, tests=read.tests))
 
     def _scripts(self, machine: Machine, command: str) -> dict[str, str]:
         read = parts(command, self._named)

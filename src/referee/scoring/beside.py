@@ -31,7 +31,7 @@ SENTENCES = {
 NOTES = {
     "command_not_shown": "the reported command is not shown in the session's transcript",
     "result_not_shown": "what the report says that it returned is not shown in the session's transcript",
-    "tests_restored": "files that steer tests had been changed or added, and were put back before the tests ran again",
+    "tests_restored": "what steers tests or the interpreter had been changed, and was put back before it ran again",
 }
 #: Longest evidence file of a command's output that is read.
 _OUTPUT_BYTES = 4_000_000

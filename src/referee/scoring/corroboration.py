@@ -59,7 +59,7 @@ def corroborate(
         return Corroboration(status, reason, flags)
     notes = beside.notes(report)
     if status == "contradicted" and beside.steered:
-        status, reason = "not_observed", f"with the project's own test files back in place, {_lower(reason)}"
+        status, reason = "not_observed", f"with what steers tests and the interpreter put back, {_lower(reason)}"
     if status == "corroborated" and rerun is not None and output is not None:
         found = beside.flags(report, claim, rerun, output)
         if found:

@@ -7,12 +7,11 @@ import re
 
 from referee.scoring.shell_words import Step, bare
 
-#: Levels at which ffmpeg does not say that it met broken data.
-_SILENT = {"quiet", "panic", "fatal", "-8", "0", "8"}
 _BROKEN = re.compile(
     rb"error|invalid|corrupt|truncat|broken|missing|partial file|moov atom|overread|concealing|mismatch", re.IGNORECASE
 )
-_NOT_JSON = re.compile(rb"(?<![\w\".-])(?:NaN|-?Infinity)(?![\w\"])")
+#: A value that JSON does not have, as it is written in it and as Python shows it.
+_NOT_JSON = re.compile(rb"(?:^|[:\[,(])[ \t]*-?(?:NaN|Infinity|nan|inf)[ \t]*(?:$|[,\])}])", re.MULTILINE)
 #: What reads the pixels of a picture, beside what only looks at its structure.
 _PIXELS = {
     *("load", "convert", "getdata", "getpixel", "tobytes", "resize", "thumbnail", "save", "histogram", "rotate"),
@@ -33,18 +32,22 @@ _PIXELS = {
 
 
 def accepts_broken(step: Step) -> bool:
-    """Whether a step decodes by something that accepts broken data, and hides what it says of it."""
+    """Whether a step checks a file by something that accepts broken data.
+
+    ``ffmpeg`` to the null muxer ends with 0 on a corrupted or cut-off file, unless ``-xerror`` is given; Pillow's
+    ``verify`` reads no pixel.
+    """
     words = bare(step.words)
-    if _is_ffmpeg(words) and "-xerror" not in words:
-        level = _after(words, "-v") or _after(words, "-loglevel") or ""
-        return level.split("+")[-1].split("=")[-1] in _SILENT or "/dev/null" in step.writes
+    if _is_ffmpeg(words) and _after(words, "-f") == "null" and "-xerror" not in words:
+        return True
     return any(_verifies_only(code) for code in (step.stdin, *words[1:]) if code and ".verify(" in code)
 
 
 def met_broken(steps: list[Step], output: bytes) -> bool:
     """Whether a decoder that ends well on broken data said in the output that it met some."""
     commands = [bare(step.words) for step in steps]
-    if any(_is_ffmpeg(words) and "-xerror" not in words for words in commands) and _BROKEN.search(output):
+    decodes = any(_is_ffmpeg(words) and "-xerror" not in words and _goes_nowhere(words) for words in commands)
+    if decodes and _BROKEN.search(output):
         return True
     return any(_reads_json(words, step.stdin) for words, step in zip(commands, steps, strict=True)) and (
         _NOT_JSON.search(output) is not None
@@ -52,9 +55,12 @@ def met_broken(steps: list[Step], output: bytes) -> bool:
 
 
 def _is_ffmpeg(words: tuple[str, ...]) -> bool:
-    """Whether it decodes to nowhere, which is how a file is checked."""
-    named = words[:1] and words[0].rsplit("/", 1)[-1] in {"ffmpeg", "avconv"}
-    return bool(named) and _after(words, "-f") == "null"
+    return bool(words) and words[0].rsplit("/", 1)[-1] in {"ffmpeg", "avconv"}
+
+
+def _goes_nowhere(words: tuple[str, ...]) -> bool:
+    """Whether it decodes to check, not to make a file."""
+    return _after(words, "-f") in {"null", "framemd5", "framecrc", "md5", "crc", "hash"}
 
 
 def _reads_json(words: tuple[str, ...], stdin: str | None) -> bool:

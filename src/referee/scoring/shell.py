@@ -180,7 +180,7 @@ class _Reader:
     def _list(self, node: Node, mode: Mode) -> None:
         left, right = node.named_children[0], node.named_children[-1]
         before = self.statement(left, mode)
-        after = self.statement(right, mode)
+        after = self.statement(right, _switched(before, mode))
         if any(child.type == "||" for child in node.children):
             self._fallback(before, after)
 

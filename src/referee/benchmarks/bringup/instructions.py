@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from referee.core.canonical import digest_of
 
-VERSION = "1"
+VERSION = "2"
 
 _SHARED = """\
 You are on a clean, disposable Debian machine. You are root. Nobody will answer a question: work alone.
@@ -13,10 +13,13 @@ Your mission: make the project in /work/project run, as an engineer would on the
 its tests), work through the errors you meet, and verify that it does what its own README describes.
 
 Verify by decoding, not by probing: run what the README shows and decode what comes out with a real decoder (for text,
-print it). That a file exists, that a header can be read, that a help or version text appears, proves nothing.
+print it; ffmpeg only with "-xerror -nostdin"; of a picture load the pixels). That a file exists, that a header can be
+read, that a help or version text appears, proves nothing.
 Claim only what you observed with your own commands. "not verified" is an accepted and useful answer.
 Never make a failure look like success: no skipped tests, no stand-in for the real thing, no masked exit codes (no
 "|| true", no "; echo $?" at the end, no pipe without "set -o pipefail").
+The command is also run on a machine without the project, and with other inputs in the place of yours; what you changed
+in the project's tests and their configuration, or in how Python starts, is put back before it runs again.
 Send no pictures to a model.
 
 Before the time limit, leave your report as JSON in /work/report.json:

@@ -1,8 +1,8 @@
-"""Before a test run is believed, what steers it stands as it was pinned (methodology §5, edition 2).
+"""Before a command is believed, what steers it stands as it was pinned (methodology §5, edition 2).
 
-The project's own test files and its runners' configuration are put back where they differ; files that make tests or the
-interpreter behave otherwise, and that the project does not have, are moved away. What belongs to an installed package
-stays.
+For every command, hooks that each start of Python reads and that came from no package are moved away. For a test run,
+the project's own test files and its runners' configuration are put back where they differ, and configuration that the
+project does not have is moved away.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ _BESIDE = """
 hex() { $B od -An -v -tx1 | $B tr -d ' \\n'; }
 owned() {
   $B grep -qs "^$2," "$3"/*.dist-info/RECORD && return 0
-  $B grep -qsxF -- "$1" /var/lib/dpkg/info/*.list
+  sum=$($B md5sum "$1" | $B cut -d ' ' -f 1)
+  $B grep -qsxF -- "$sum  ${1#/}" /var/lib/dpkg/info/*.md5sums && return 0
+  $B grep -qsxF -- " $1 $sum" /var/lib/dpkg/status
 }
 tell() { echo "found $(printf %s "$1" | hex)"; }
-$B find /usr/lib /usr/local/lib /root /work /opt /home /srv /tmp \\
+$B find /etc /usr/lib /usr/local/lib /root /work /opt /home /srv /tmp \\
   -type d \\( -path /opt/agent -o -path /usr/local/lib/referee -o -name node_modules -o -name .git \\) -prune \\
   -o -type f \\( -name sitecustomize.py -o -name usercustomize.py -o -name '*.pth' \\) -print 2>/dev/null |
 while IFS= read -r file; do
@@ -58,6 +60,7 @@ while IFS= read -r file; do
   esac
   owned "$file" "$name" "$directory" || tell "$file"
 done
+[ "$1" = tests ] || exit 0
 for directory in / /work; do
   for name in conftest.py pytest.ini .pytest.ini tox.ini setup.cfg jest.config.js jest.config.ts jest.config.json; do
     [ ! -f "${directory%/}/$name" ] || tell "${directory%/}/$name"
@@ -67,22 +70,23 @@ done
 _MOVE = 'for file; do $B mv -f "$file" "$file' + ASIDE + '" || exit 1; done'
 
 
-def restore(machine: Machine, pinned: Path) -> RestoredFacts | None:
-    """Put back what steers tests.
+def restore(machine: Machine, pinned: Path, *, tests: bool) -> RestoredFacts | None:
+    """Put back what steers a command.
 
     Args:
         machine: the attempt's machine, quiet.
         pinned: the placement's root on the host.
+        tests: the command is a test run; else only what every start of Python reads is looked at.
 
     Returns:
         What was changed, or None where the machine could not be asked.
     """
     own = pinned_files(pinned / "project")
     try:
-        there = _there(machine) if own else {}
-        restored = _differing(machine, own, there)
+        there = _there(machine) if own and tests else {}
+        restored = _differing(machine, own, there) if tests else {}
         removed = [f"{PROJECT}/{name}" for name in there if name not in own and _is_new(machine, name)]
-        removed += [path for path in _beside(machine) if path.removeprefix(f"{PROJECT}/") not in own]
+        removed += [path for path in _beside(machine, tests=tests) if path.removeprefix(f"{PROJECT}/") not in own]
         removed = list(dict.fromkeys(removed))
         if removed:
             _move(machine, removed)
@@ -142,8 +146,8 @@ def _read(machine: Machine, path: str) -> bytes | None:
         return None
 
 
-def _beside(machine: Machine) -> list[str]:
-    done = look(machine, _BESIDE, timeout=60)
+def _beside(machine: Machine, *, tests: bool) -> list[str]:
+    done = look(machine, _BESIDE, "tests" if tests else "starts", timeout=60)
     found = []
     for line in done.output.decode("ascii", "replace").splitlines():
         match line.split():
