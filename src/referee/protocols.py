@@ -274,6 +274,13 @@ class Keys(Protocol):
     def broker(self) -> Broker:
         """Its name in records."""
 
+    def check(self, need: ModelNeed) -> object:
+        """Whether the settings let a key for ``need`` come about, asked before anything is spent; nothing is sent.
+
+        Raises:
+            ConfigError: they do not: trying again would not help.
+        """
+
     def reach(self, address: str) -> tuple[str, int] | None:
         """The address and port of this host that a machine must reach, for ``MachineSpec.gateway``; None for none.
 

@@ -225,6 +225,12 @@ def test_a_run_gets_a_key_of_its_own_that_works(keys: Keys, broker: Candidate) -
     assert not re.search(r"/v\d", one.access.base_url)
 
 
+def test_what_its_settings_allow_is_known_before_anything_is_made(broker: Candidate) -> None:
+    keys = broker.make()
+    keys.check(broker.need)
+    assert not (broker.directory / "live").exists()
+
+
 def test_a_closed_key_is_dead_and_its_spending_known(keys: Keys, broker: Candidate) -> None:
     issued = issue(keys, broker, "r-one")
     assert works(issued.access)

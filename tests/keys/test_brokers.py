@@ -23,7 +23,7 @@ from referee.adapters.keys.ledger import LATE_SECONDS, Ledger
 from referee.adapters.keys.litellm import LiteLLM
 from referee.adapters.keys.openrouter import OpenRouter
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
-from referee.errors import KeyUnavailable
+from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Issued, ModelNeed
 from tests.keys.model_calls import call_model
 from tests.keys.scripted_brokers import CALL_USD, Fault, ScriptedLiteLLM, ScriptedOpenRouter
@@ -286,6 +286,8 @@ def test_openrouter_has_no_surface_of_gemini(tmp_path: Path) -> None:
     with ScriptedOpenRouter() as server:
         scene = openrouter_scene(server, tmp_path / "keys")
         need = ModelNeed("vendor/model-1", "gemini", "any")
+        with pytest.raises(ConfigError, match="gemini"):
+            scene.open().check(need)
         with pytest.raises(KeyUnavailable, match="gemini"):
             scene.open().issue("r-one", need, cap_usd=3.0, ends_at=time.time() + 60)
         assert server.keys == {}

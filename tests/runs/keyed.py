@@ -100,6 +100,10 @@ class WatchedKeys:
         """The real one's."""
         return self.keys.broker
 
+    def check(self, need: ModelNeed) -> object:
+        """The real one's."""
+        return self.keys.check(need)
+
     def reach(self, address: str) -> tuple[str, int] | None:
         """The real one's."""
         return self.keys.reach(address)

@@ -14,19 +14,23 @@ def keys_at_start(stores: Stores, agents: Sequence[Agent], say: Callable[[str], 
     """Who makes keys: for agents with a model, and where an earlier run may have left a key; else None.
 
     Raises:
-        ConfigError: an agent needs a key, and the broker's settings cannot be used.
+        ConfigError: an agent needs a key, and the settings do not let one come about.
         CouldNotVerify: it needs one, and the workspace's secret cannot be used.
     """
-    needed = any(agent.need is not None for agent in agents)
+    needs = [agent.need for agent in agents if agent.need is not None]
+    needed = bool(needs)
     if not needed and not _keys_left(stores):
         return None
     try:
-        return make_keys(stores.workspace, os.environ)
+        keys = make_keys(stores.workspace, os.environ)
+        for need in needs:
+            keys.check(need)
     except (ConfigError, CouldNotVerify) as exc:
         if needed:
             raise
         say(f"note: keys of earlier runs are not looked after: {exc.message}")
         return None
+    return keys
 
 
 def sweep_keys(stores: Stores, keys: Keys | None) -> list[str]:

@@ -15,7 +15,7 @@ from referee.adapters.keys.broker_api import BrokerFault
 from referee.adapters.keys.ledger import Entry, Ledger
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
 from referee.core.spending import Broker, Dialect, SpendingFacts
-from referee.errors import KeyUnavailable
+from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Access, Issued, ModelNeed
 
 #: A deletion is tried so often, with these waits between, seconds.
@@ -138,6 +138,18 @@ class BrokeredKeys:
         """Its name in records."""
         return self._service.broker
 
+    def check(self, need: ModelNeed) -> None:
+        """Whether the service serves the surface.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        if need.dialect not in self._service.dialects:
+            raise ConfigError(
+                f"{self._service.who} does not serve the surface {need.dialect}",
+                todo="use the broker `gateway` for this agent ([keys] in referee.toml)",
+            )
+
     def reach(self, address: str) -> None:  # noqa: ARG002 — the seam's
         """None: its keys are used over the Internet or in the laboratory's network, at no port of this host."""
         return
@@ -148,14 +160,11 @@ class BrokeredKeys:
         Raises:
             KeyUnavailable: it could not be made; what may have been made is deleted, now or by the next sweep.
         """
-        who = self._service.who
-        if need.dialect not in self._service.dialects:
-            raise KeyUnavailable(
-                f"{who} does not serve the surface {need.dialect}, so the run {run} can have no key of it",
-                todo="use the broker `gateway` for this agent ([keys] in referee.toml)",
-            )
         try:
+            self.check(need)
             entry = self._ledger.intend(run, self.broker, self._prefix + run, need, cap_usd=cap_usd, ends_at=ends_at)
+        except ConfigError as exc:
+            raise KeyUnavailable(f"no key was made for the run {run}: {exc.message}", todo=exc.todo) from exc
         except OSError as exc:
             raise KeyUnavailable(
                 f"no key was made for the run {run}, because it could not be written down: {exc}",
