@@ -132,10 +132,9 @@ def built_page(workspace: Path, run: str) -> tuple[str, dict[str, Any]]:
     return (runs / f"{run}.html").read_text(), json.loads((runs / run / "run.json").read_text())
 
 
-def test_without_a_key_nothing_is_started_and_it_is_tried_again(
-    workspace: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SCRIPTED_KEY")
+def test_without_a_key_nothing_is_started_and_it_is_tried_again(workspace: Path, model: ScriptedModel) -> None:
+    (workspace / "keys").mkdir()
+    (workspace / "keys" / "live").write_text("no directory: no key can be written down, so none is made")
     document = measure_script(workspace, "square", RUNS)
     assert document["verdict"] == "not_yet_verified"
     assert [attempt["cause"] for attempt in document["attempts"]] == ["key_unavailable"] * 3, "and twice more, as set"
