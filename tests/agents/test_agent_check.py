@@ -17,6 +17,7 @@ from referee.errors import CouldNotVerify, Finding, RefereeError
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
 from tests.agents.site import CACHE
+from tests.keys.scripted_brokers import CALL_USD, ScriptedOpenRouter
 
 UPSTREAM_KEY = "sk-upstream-of-the-check-0123456789"
 
@@ -194,6 +195,25 @@ def test_a_model_without_a_price_is_never_free(lab: Lab) -> None:
     result = lab.check("bare")
     assert "price" in trouble(result).message
     assert trouble(result).exit_code == 2
+    assert lab.model.asked == []
+
+
+@pytest.mark.slow
+def test_a_check_with_a_key_of_another_broker(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedOpenRouter() as server:
+        monkeypatch.setenv("MANAGEMENT_KEY", server.master)
+        text = f'[keys]\nbroker = "openrouter"\nbase_url = "{server.base}"\nkey_env = "MANAGEMENT_KEY"\n'
+        (lab.root / "referee.toml").write_text(text)
+        lab.agent("bare", ASK + "print(told)" + REPORT)
+        result = lab.check("bare", "--json")
+        document = json.loads(result.stdout)
+        assert document["ok"] is True, document
+        assert document["spending"]["broker"] == "openrouter"
+        assert document["spending"]["spent_usd"] == CALL_USD
+        assert document["spending"]["deleted"] is True
+        assert [(key.spent, key.deleted) for key in server.keys.values()] == [(CALL_USD, True)]
+        assert not [key for key in server.keys.values() if key.secret in result.stdout]
+        assert server.master not in result.stdout
     assert lab.model.asked == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import textwrap
@@ -212,6 +213,17 @@ def test_what_was_spent_is_read_until_the_broker_has_counted_it(scene: Scene) ->
     spending = keys.close("r-one")
     assert spending is not None
     assert spending.spent_usd == pytest.approx(CALL_USD)
+
+
+def test_an_impatient_interrupt_while_the_broker_counts_deletes_the_key_all_the_same(scene: Scene) -> None:
+    keys = scene.open(Settle(at_least=60.0, at_most=60.0, every=30.0))
+    scene.issue(keys=keys)
+    interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    spending = keys.close("r-one")
+    assert spending is not None
+    assert spending.deleted
+    assert scene.server.alive == set()
 
 
 def test_two_workspaces_with_one_account_leave_each_other_alone(scene: Scene, tmp_path: Path) -> None:
