@@ -94,7 +94,7 @@ def blob_of(workspace: Path, name: str) -> Path:
     """Where a file of the one replay's evidence lies."""
     records = [json.loads(line) for file in (workspace / "records").glob("*.jsonl") for line in file.open()]
     replayed = next(one["body"] for one in records if one["body"]["kind"] == "replayed")
-    digits = next(ref["digest"] for ref in replayed["evidence"] if ref["name"] == name).removeprefix("sha256:")
+    digits = str(next(ref["digest"] for ref in replayed["evidence"] if ref["name"] == name)).removeprefix("sha256:")
     return workspace / "evidence" / digits[:2] / digits
 
 
