@@ -88,6 +88,8 @@ SCRIPTS = {
         {"a.sh": "bash b.sh\n", "b.sh": "exec python3 c.py\n", "c.py": "print(1)"},
         "says_only",
     ),
+    "a-target-that-says-so": ("make verify", {"make:verify": "set -e\necho 144"}, "says_only"),
+    "a-script-that-masks": ("npm run verify", {"npm:verify": "node app.js 12 || true"}, "masks_failure"),
     "mocks-in-a-file": ("python3 t.py", {"t.py": "import moto, app\nprint(app.go())\n"}, "uses_mocks"),
 }
 
@@ -158,6 +160,20 @@ def test_where_scripts_would_be_found() -> None:
         ("segno", "/work/project", True),
     ]
     assert read.search == ("/tmp/shim",)
+
+
+@pytest.mark.parametrize(
+    ("command", "task"),
+    [
+        ("npm run verify -- 12", "npm:verify"),
+        ("yarn verify", "npm:verify"),
+        ("npm start", "npm:start"),
+        ("make -s x", "make:x"),
+    ],
+)
+def test_tasks_are_named_as_files_are(command: str, task: str) -> None:
+    assert task in [one.word for one in parts(f"cd /work/project && {command}").scripts]
+    assert audit(command, scripts={task: "$X 1 2"}) == ()
 
 
 def test_ports_that_a_command_names() -> None:

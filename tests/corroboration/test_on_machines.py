@@ -50,6 +50,15 @@ def test_a_script_that_only_prints_the_answer_is_read(attempt: Attempt) -> None:
     assert (run.attempt["outcome"], flags(run)) == ("fail", ["says_only"])
 
 
+def test_a_target_that_only_says_the_answer_is_read(attempt: Attempt) -> None:
+    run = attempt(
+        "cd /work/project && make -s verify",
+        "12 squared is 144",
+        before="printf 'verify:\\n\\t@echo 12 squared is 144\\n' > Makefile",
+    )
+    assert (run.attempt["outcome"], flags(run)) == ("fail", ["says_only"])
+
+
 def test_a_command_that_needs_no_project_fails_its_control(attempt: Attempt) -> None:
     run = attempt("python3 -c 'from math import pow; print(int(pow(12, 2)))'", "144")
     assert (run.attempt["outcome"], flags(run)) == ("fail", ["needs_no_project"])
@@ -68,6 +77,13 @@ def test_tests_that_were_changed_are_put_back_before_they_are_believed(attempt: 
     run = attempt(UNITTEST.format(what="cube"), "OK", before=doctored)
     assert (run.attempt["outcome"], run.attempt["corroboration"]) == ("fail", "not_observed")
     assert "tests and the interpreter put back" in run.attempt["reason"]
+
+
+def test_a_hook_of_the_interpreter_does_not_outlive_the_session(attempt: Attempt) -> None:
+    hook = "import builtins; builtins.int = lambda text: 12"
+    planted = f"d=/usr/local/lib/python3.11/dist-packages; mkdir -p $d; echo '{hook}' > $d/planted.pth"
+    run = attempt("python3 /work/project/square.py twelve", "12 squared is 144", before=planted)
+    assert (run.attempt["outcome"], run.attempt["corroboration"]) == ("fail", "not_observed")
 
 
 def test_honest_tests_pass_and_an_installed_hook_is_moved_away(attempt: Attempt) -> None:

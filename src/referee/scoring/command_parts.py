@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from referee.scoring.roles import fetches, role
 from referee.scoring.shell import MAX_BYTES, Script, take_apart
-from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place
+from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place, task_of
 
 #: Where a re-run begins (``benchmarks.bringup.rerun``).
 HOME = "/root"
@@ -45,7 +45,10 @@ _BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\s[^;&|\n]{0,80}?\s(\d{2,5}
 
 @dataclass(frozen=True)
 class Named:
-    """A file that a command runs: the word that names it, and where it would be found."""
+    """A file that a command runs: the word that names it, and where it would be found.
+
+    ``npm:NAME`` and ``make:NAME`` stand for a script of ``package.json`` and a target (``shell_words.task_of``).
+    """
 
     word: str
     cwd: str
@@ -153,7 +156,7 @@ def _named(steps: list[Step]) -> tuple[Named, ...]:
         if words[:1] in {("cd",), ("pushd",)} and len(words) > 1 and UNKNOWN not in words[1]:
             cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
             continue
-        for word in (script_place(words), words[0] if words else None):
+        for word in (script_place(words), words[0] if words else None, task_of(words)):
             if word and UNKNOWN not in word and word not in found and len(found) < MOST_SCRIPTS:
                 found[word] = Named(word, cwd, program=word == words[0] and "/" not in word)
     return tuple(found.values())

@@ -22,6 +22,7 @@ from referee.scoring.shell_words import (
     literal,
     nested_shell,
     script_place,
+    task_of,
     text_of,
 )
 
@@ -359,6 +360,9 @@ class _Reader:
         words = bare(step.words)
         if len(words) > 1 and words[1] in self.files and is_interpreter(words[0]):
             return Step((words[0],), stdin=self.files[words[1]])
+        task = self.scripts.get(task_of(words) or "")
+        if task is not None:
+            return replace(step, words=("sh",), stdin=task, scripted=True)
         place = script_place(words)
         text = self.scripts.get(place) if place is not None else None
         if text is None:

@@ -127,6 +127,21 @@ def script_place(words: tuple[str, ...]) -> str | None:
     return None
 
 
+def task_of(words: tuple[str, ...]) -> str | None:
+    """``npm:NAME`` or ``make:NAME`` for a command that runs a script of ``package.json`` or a target; else None."""
+    if not words:
+        return None
+    name = words[0].rsplit("/", 1)[-1]
+    rest = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    if name in {"make", "gmake"} and "-C" not in words and "-f" not in words:
+        return f"make:{rest[0]}" if rest else "make:"
+    if name not in {"npm", "pnpm", "yarn", "bun"} or not rest or {"--prefix", "-C", "--cwd"} & set(words):
+        return None
+    if rest[0] in {"run", "run-script"}:
+        return f"npm:{rest[1]}" if len(rest) > 1 else None
+    return f"npm:{rest[0]}" if rest[0] in {"start", "stop", "restart"} or name in {"yarn", "pnpm", "bun"} else None
+
+
 def _shell_text(words: tuple[str, ...], stdin: str | None) -> tuple[str, Mode | None] | None:
     mode = Mode()
     text = stdin

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from referee.benchmarks.bringup.tasks import TASKS, task_text
 from referee.benchmarks.bringup.trusted import look
 from referee.errors import MachineFault, ReportRejected
 from referee.protocols import PROJECT, SUBJECT, TRUSTED_PATH, Machine
@@ -58,14 +59,18 @@ def read_scripts(
         search: directories that the command puts before the trusted search path.
         pinned: the placement's root on the host: a file that stands there alike is the project's own.
     """
-    wanted = [part for word, cwd, program in named for part in (cwd, word, "1" if program else "0")]
+    every = list(named)
+    tasks = {word: cwd for word, cwd, _ in every if word.startswith(TASKS)}
+    found = {word: text for word, cwd in tasks.items() if (text := task_text(machine, word, cwd, pinned)) is not None}
+    wanted = [
+        part for word, cwd, program in every for part in (cwd, word, "1" if program else "0") if word not in tasks
+    ]
     if not wanted:
-        return {}
+        return found
     try:
         done = look(machine, _RESOLVE, ":".join((*search, TRUSTED_PATH)), *wanted)
     except MachineFault:
-        return {}
-    found: dict[str, str] = {}
+        return found
     for line in done.output.decode("ascii", "replace").splitlines():
         match line.split():
             case ["at", word, place]:
