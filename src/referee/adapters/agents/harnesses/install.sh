@@ -13,13 +13,9 @@ aarch64 | arm64) arch=arm64 ;;
 *) echo "there is no build of it for $(uname -m)" >&2 && exit 1 ;;
 esac
 
-# A registry may have a moment; three tries.
+# The clients try again by themselves when a registry has a moment; this is one try more.
 again() {
-  for pause in 5 20 0; do
-    if "$@"; then return 0; fi
-    [ "$pause" = 0 ] || sleep "$pause"
-  done
-  return 1
+  "$@" || { sleep 5; "$@"; }
 }
 
 pip_into() { # DIRECTORY LOCK

@@ -29,6 +29,13 @@ def unpack(stream: BinaryIO, into: Path) -> None:
         AgentUnavailable: a member is of no kind that an installation has, or would leave the directory.
     """
     into.mkdir(mode=0o755)
+    try:
+        _unpack(stream, into)
+    except (FileExistsError, NotADirectoryError, tarfile.TarError) as exc:
+        raise AgentUnavailable(f"the installation cannot be unpacked: {exc}") from exc
+
+
+def _unpack(stream: BinaryIO, into: Path) -> None:
     links: list[tuple[Path, str]] = []
     with tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:

@@ -1,0 +1,86 @@
+"""The real programs, installed at their pinned versions, in machines: what they run sees nothing of theirs.
+
+aider's installation takes minutes: it is tried with ``REFEREE_ALL_AGENTS=1``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+
+from referee.adapters.docker.sandbox import DockerSandbox
+from referee.protocols import Access
+from tests.agents.scripted_model import scripted_model
+from tests.agents.scripted_play import Play
+from tests.agents.site import MISSION, agent, machine, place, run, site
+
+pytestmark = [pytest.mark.engine, pytest.mark.registry, pytest.mark.slow]
+
+PROGRAMS = ["mini-swe-agent", "codex", "opencode", "claude-code", "gemini-cli"]
+if os.environ.get("REFEREE_ALL_AGENTS"):
+    PROGRAMS.append("aider")
+
+KEY = "sk-run-7d1f0c2b9a8e4f6d5c3b2a190817f6e5"
+SEE = "/root/seen"
+#: What a command of the project sees; each line of a file of its own, so that no format of output matters.
+COMMANDS = (
+    f"mkdir -p {SEE}; env -0 > {SEE}/environment; /usr/bin/which node npm python3 git rg > {SEE}/programs",
+    f"cat /proc/[0-9]*/cmdline > {SEE}/command-lines; ls /run/agent > {SEE}/placed",
+    f"python3 -c 'import sys; print(sys.executable, sys.prefix)' > {SEE}/python",
+    "printf 'MARK-%s\\n' 42; exit 3",
+    "printf '{\"left\": true}' > /work/report.json",
+)
+#: No variable of a runtime, and none of the agent's own.
+RUNTIME = re.compile(
+    r"(PYTHONHOME|PYTHONPATH|NODE_OPTIONS|NODE_PATH|VIRTUAL_ENV|LD_LIBRARY_PATH|LD_PRELOAD|npm_\w+|BASH_ENV|SHELL)"
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_works_by_itself_and_its_commands_see_the_machine_alone(name: str) -> None:
+    sandbox = DockerSandbox()
+    ready = agent(name, site(sandbox))
+    start = ready.prepare()
+    address = sandbox.gateway_address()
+    with scripted_model(Play(commands=COMMANDS, final="All done."), key=KEY, address=address) as model:
+        on = machine(sandbox, start, (address, model.port))
+        try:
+            access = Access(base_url=f"http://{address}:{model.port}", model="scripted-1", secret=KEY)
+            place(on, ready.placed(access, {**MISSION, "deadline": time.time() + 600}))
+            ran = run(on, start)
+            seen = {
+                kind: (on.read_file(f"{SEE}/{kind}", max_bytes=1_000_000) or b"").decode()
+                for kind in ("environment", "programs", "command-lines", "placed", "python")
+            }
+            report = on.read_file("/work/report.json", max_bytes=1000)
+            left = on.execute(["grep", "-rlF", KEY, "/run", "/root", "/work", "/tmp"], timeout=60).output.decode()
+        finally:
+            on.destroy()
+    assert ran.status == 0, ran.output[-3000:]
+    assert report == b'{"left": true}'
+    assert model.refused == 0
+    variables = dict(row.split("=", 1) for row in seen["environment"].split("\0") if row)
+    assert variables["PATH"] == "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    assert variables["HOME"] == "/root"
+    assert [found for found in variables if RUNTIME.fullmatch(found)] == []
+    assert [found for found, value in variables.items() if KEY in value] == []
+    assert [found for found, value in variables.items() if "/opt/agent" in value] == []
+    # ripgrep is a program of some agents, and none of this machine's.
+    assert seen["programs"].split() == [
+        "/usr/local/bin/node",
+        "/usr/local/bin/npm",
+        "/usr/bin/python3",
+        "/usr/bin/git",
+    ]
+    assert seen["python"].split() == ["/usr/bin/python3", "/usr"]
+    assert KEY not in seen["command-lines"]
+    assert str(MISSION["instructions"]).strip() not in seen["command-lines"]
+    assert "environment" not in seen["placed"].split()
+    assert left == ""
+    # The recording shows what it ran and what came of it.
+    assert "mkdir -p" in ran.output
+    assert "MARK-42" in ran.output
+    assert KEY not in ran.output
