@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from referee.adapters.docker.sandbox import DockerSandbox
+from referee.adapters.keys.brokered import Settle
+from referee.adapters.keys.litellm import LiteLLM
 from referee.cli.app import make_app
 from referee.errors import CouldNotVerify, Finding, RefereeError
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
 from tests.agents.site import CACHE
-from tests.keys.scripted_brokers import CALL_USD, ScriptedOpenRouter
+from tests.keys.scripted_brokers import CALL_USD, ScriptedLiteLLM, ScriptedOpenRouter
 
 UPSTREAM_KEY = "sk-upstream-of-the-check-0123456789"
 
@@ -215,6 +218,21 @@ def test_a_check_with_a_key_of_another_broker(lab: Lab, monkeypatch: pytest.Monk
         assert not [key for key in server.keys.values() if key.secret in result.stdout]
         assert server.master not in result.stdout
     assert lab.model.asked == []
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_a_proxy_on_this_host_is_reached_where_machines_reach_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedLiteLLM(DockerSandbox(workspace="tests").gateway_address()) as server:
+        monkeypatch.setenv("MASTER_KEY", server.master)
+        text = f'[keys]\nbroker = "litellm"\nbase_url = "{server.base}"\nkey_env = "MASTER_KEY"\n'
+        (lab.root / "referee.toml").write_text(text)
+        monkeypatch.setattr(LiteLLM, "settle", Settle(0.0, 0.0, 0.0))
+        lab.agent("bare", ASK + REPORT)
+        document = json.loads(lab.run("agent", "check", "bare", "--sandbox", "docker", "--quiet", "--json").stdout)
+        assert document["ok"] is True, document
+        assert document["spending"]["spent_usd"] == CALL_USD
+        assert server.alive == set()
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ class _Server(ThreadingHTTPServer):
 class ScriptedBroker:
     """What both have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.master = f"sk-master-{secrets.token_hex(16)}"
         self.keys: dict[str, Key] = {}
         self.faults: dict[tuple[str, str], Fault] = {}
@@ -84,8 +84,8 @@ class ScriptedBroker:
 
             do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 — http.server's names
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = _Server((address, 0), Handler)
+        self.url = f"http://{address}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:

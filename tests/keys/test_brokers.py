@@ -24,6 +24,7 @@ from referee.adapters.keys.ledger import LATE_SECONDS, Ledger
 from referee.adapters.keys.litellm import LiteLLM
 from referee.adapters.keys.openrouter import OpenRouter
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
+from referee.core.redaction import Redactor
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Issued, ModelNeed
 from tests.keys.model_calls import call_model
@@ -271,6 +272,19 @@ def test_nothing_is_made_that_could_not_be_written_down(scene: Scene) -> None:
     with pytest.raises(KeyUnavailable, match="written down"):
         scene.issue(keys=keys)
     assert scene.server.keys == {}
+
+
+def test_machines_get_a_way_to_a_service_on_this_host_alone(scene: Scene) -> None:
+    assert scene.open().reach("127.0.0.1") == ("127.0.0.1", int(scene.server.url.rpartition(":")[2]))
+    assert scene.open().reach("10.1.2.3") is None
+
+
+def test_a_master_key_too_short_to_be_told_from_text_hinders_no_run(tmp_path: Path) -> None:
+    with ScriptedLiteLLM() as server:
+        server.master = "sk-1234"
+        issued = litellm_scene(server, tmp_path / "keys").issue()
+    assert list(issued.secrets) == ["run-key"]
+    Redactor(issued.secrets)
 
 
 def test_a_redirect_does_not_carry_the_credential_away(scene: Scene) -> None:

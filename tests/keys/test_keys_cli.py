@@ -76,7 +76,8 @@ def test_keys_are_listed_with_their_limit_and_state_and_never_a_secret(lab: Lab)
     assert "left behind" in lab.run("list").stdout
     document = json.loads(lab.run("list", "--json").stdout)
     assert document["schema"] == "referee.keys/1"
-    assert [(key["run"], key["cap_usd"], key["state"]) for key in document["keys"]] == [("r-one", 3.0, "closing")]
+    (key,) = document["keys"]
+    assert (key["run"], key["cap_usd"], key["state"], key["in_use"]) == ("r-one", 3.0, "closing", False)
     for secret in issued.secrets.values():
         assert secret not in said + json.dumps(document)
 

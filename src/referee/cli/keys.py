@@ -22,9 +22,7 @@ def list_keys(workspace: WorkspaceOption = None, as_json: JsonOption = False) ->
     stores = open_stores(workspace)
     entries = Ledger(stores.workspace.keys).every()
     if as_json:
-        rows = [
-            entry.model_dump(mode="json", exclude={"format"}) | {"owner_alive": _in_use(entry)} for entry in entries
-        ]
+        rows = [entry.model_dump(mode="json", exclude={"format"}) | {"in_use": _in_use(entry)} for entry in entries]
         print(json.dumps({"schema": "referee.keys/1", "keys": rows}, ensure_ascii=False, indent=2))  # noqa: T201
         return
     console = out()

@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from referee.adapters.keys.broker_api import BrokerFault
 from referee.adapters.keys.ledger import Entry, Ledger
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
+from referee.core.redaction import SHORTEST
 from referee.core.spending import Broker, Dialect, SpendingFacts
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Access, Issued, ModelNeed
@@ -150,9 +152,12 @@ class BrokeredKeys:
                 todo="use the broker `gateway` for this agent ([keys] in referee.toml)",
             )
 
-    def reach(self, address: str) -> None:  # noqa: ARG002 — the seam's
-        """None: its keys are used over the Internet or in the laboratory's network, at no port of this host."""
-        return
+    def reach(self, address: str) -> tuple[str, int] | None:
+        """The service's own port, where it listens on this host at ``address``; None where it is elsewhere."""
+        parts = urlsplit(self._service.serves_at)
+        if parts.hostname != address:
+            return None
+        return address, parts.port or (443 if parts.scheme == "https" else 80)
 
     def issue(self, run: str, need: ModelNeed, *, cap_usd: float, ends_at: float) -> Issued:
         """Make the key of ``run``: written down as intended, made, its id written down.
@@ -257,7 +262,8 @@ class BrokeredKeys:
 
     def _secrets_of(self, made: Made) -> dict[str, str]:
         name, value = self._service.credential
-        return {RUN_KEY: made.secret, name: value}
+        # A shorter one could not be told from text; it is in no machine, so nothing of a run can hold it.
+        return {RUN_KEY: made.secret, **({name: value} if len(value) >= SHORTEST else {})}
 
     def _give_up(self, entry: Entry) -> None:
         """No key for this run: delete what may have been made, now if the service answers, else by a sweep."""
