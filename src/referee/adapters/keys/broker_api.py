@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ class BrokerApi:
     ca_bundle: Path | None = None
     timeout: float = 30.0
 
+    @cached_property
+    def _opener(self) -> urllib.request.OpenerDirector:
+        context = ssl.create_default_context(cafile=str(self.ca_bundle) if self.ca_bundle else None)
+        return urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
+
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
         """Call ``method`` on ``path`` and return the JSON object of its answer.
 
@@ -87,10 +93,8 @@ class BrokerApi:
                 **({"Content-Type": "application/json"} if body is not None else {}),
             },
         )
-        context = ssl.create_default_context(cafile=str(self.ca_bundle) if self.ca_bundle else None)
-        opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
         try:
-            with opener.open(request, timeout=self.timeout) as answer:
+            with self._opener.open(request, timeout=self.timeout) as answer:
                 return int(answer.status), answer.read(_MOST)
         except urllib.error.HTTPError as exc:
             with exc:
