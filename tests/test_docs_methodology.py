@@ -17,7 +17,7 @@ from referee.benchmarks.bringup.scripts import MOST_BYTES as MOST_SCRIPT_BYTES
 from referee.core.budgets import HEAVY_BYTES, PUBLISHED_SECONDS
 from referee.core.canonical import digest_of
 from referee.core.chain import forge, genesis
-from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
+from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction, Replayed
 from referee.core.report import MAX_REPORT_BYTES, Report
 from referee.core.scripts import SCRIPTS_NAME
 from referee.runner.attempt import RERUN_SECONDS
@@ -136,7 +136,8 @@ def test_spread_verdict_and_editions() -> None:
 
 
 def test_the_records_page_names_every_kind_and_file() -> None:
-    kinds = {cls.model_fields["kind"].default for cls in (AttemptPlanned, AttemptEnded, AttemptFound, Correction)}
+    made = (AttemptPlanned, AttemptEnded, AttemptFound, Replayed, Correction)
+    kinds = {cls.model_fields["kind"].default for cls in made}
     assert {row[0].strip("`") for row in rows(RECORDS, "`kind`")} == kinds
     for name in NAMES:
         assert f"`{name}`" in RECORDS
