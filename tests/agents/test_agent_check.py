@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from typer.testing import CliRunner, Result
 from referee.adapters.docker.sandbox import DockerSandbox
 from referee.adapters.keys.brokered import Settle
 from referee.adapters.keys.litellm import LiteLLM
+from referee.adapters.overlay.sandbox import OverlaySandbox
 from referee.cli.app import make_app
 from referee.errors import CouldNotVerify, Finding, RefereeError
 from tests.agents.scripted_model import ScriptedModel, scripted_model
@@ -218,6 +222,30 @@ def test_a_check_with_a_key_of_another_broker(lab: Lab, monkeypatch: pytest.Monk
         assert not [key for key in server.keys.values() if key.secret in result.stdout]
         assert server.master not in result.stdout
     assert lab.model.asked == []
+
+
+@pytest.mark.slow
+def test_a_check_that_is_killed_leaves_its_key_to_the_next_sweep(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedOpenRouter() as server:
+        monkeypatch.setenv("MANAGEMENT_KEY", server.master)
+        text = f'[keys]\nbroker = "openrouter"\nbase_url = "{server.base}"\nkey_env = "MANAGEMENT_KEY"\n'
+        (lab.root / "referee.toml").write_text(text)
+        lab.agent("sleeper", ASK + "import time; time.sleep(300)")
+        words = ["agent", "check", "sleeper", "--sandbox", "overlay", "--quiet", "--workspace", str(lab.root)]
+        with subprocess.Popen([sys.executable, "-m", "referee.cli.app", *words]) as check:
+            until = time.monotonic() + 60
+            while not any(key.spent for key in server.keys.values()):
+                assert time.monotonic() < until, "the agent never called its model"
+                time.sleep(0.05)
+            check.kill()
+        assert len(server.alive) == 1
+        swept = CliRunner().invoke(make_app("keys"), ["keys", "sweep", "--workspace", str(lab.root)])
+        assert swept.exit_code == 0, swept.output
+        assert "which is not running" in swept.stdout
+        assert server.alive == set()
+        # The machine of the killed check: no test leaves one.
+        OverlaySandbox(lab.root / "machines").reap()
+        assert not list((lab.root / "machines").glob("*.json"))
 
 
 @pytest.mark.slow

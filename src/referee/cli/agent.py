@@ -152,6 +152,8 @@ def _step(checked: Checked) -> str:
 def _report(checked: Checked) -> str:
     if checked.report is None:
         return "none"
+    if checked.model is None:
+        return "read"
     quoted = "quotes the line that the step printed" if checked.quoted else "does not quote what the step printed"
     return f"read; final_state {quoted}"
 
