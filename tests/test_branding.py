@@ -20,11 +20,12 @@ from referee.core.sessions.reading import read
 from referee.errors import Finding
 from referee.publish import pages
 from referee.publish.brands import brand_of
-from referee.publish.facts import agents_of
+from referee.publish.facts import Facts, agents_of
 from referee.publish.mapping import Mapping, keep_mapping, read_mapping
 from referee.runner.verify_public import verify_public
 from referee.runner.verify_site import verify_site
 from tests.branded_workspace import AGENT, MODEL, PROGRAMS, RECORDINGS, Branded
+from tests.publish_workspace import TRIES, Written
 
 
 def agent(harness: str | None, **more: Any) -> AgentRef:
@@ -276,3 +277,21 @@ def test_rules_without_anything_mask_nothing() -> None:
     masker = Masker(Rules())
     assert b"".join(masker.masked([b"OpenAI Codex\n", b"x"])) == b"OpenAI Codex\nx"
     assert masker.masks == []
+
+
+def test_what_a_program_prints_when_it_breaks_is_masked_where_it_names_itself(tmp_path: Path) -> None:
+    raw = b"\x1b[31merror\x1b[0m: ask https://code.claude.com\r\n  at /opt/agent/bin/claude:12\r\n"
+    served, masker = masked("claude-code", raw)
+    assert b"claude" not in served
+    assert {mask.rule for mask in masker.masks} == {"name"}
+    event = b'{"type":"assistant","message":{"content":[]}}\r\n'
+    assert masked("claude-code", event + raw)[0] == event + raw, "behind the first event it is the session's own text"
+
+
+def test_a_stranger_can_verify_a_site_of_every_kind_of_run(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write(TRIES)
+    pages.build(Facts(written.records.read(), written.evidence), tmp_path / "site")
+    done = verify_public(tmp_path / "site")
+    assert done.runs == len(TRIES)
+    assert done.scores > len(TRIES)

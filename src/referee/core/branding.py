@@ -3,7 +3,8 @@ r"""Neutral branding: what names an agent's maker, provider or model is masked i
 Methodology §11. Three rules, all on whole lines of what was printed, none on what an agent did:
 
 - a *banner*: a line of the session's beginning that matches one of the harness's patterns;
-- a *name*: the agent's own name or its model's, as a word in such a line that is no event of the program;
+- a *name*: the agent's own name, its model's, its program's or maker's, as a word of a line before the first event of
+  the program: a warning, or what it prints when it breaks;
 - a *field*: the value of a field that names model or provider, in an event of the program, wherever it stands;
 - a *token*: the model's name where it is a whole string of such an event (a key of its totals, for one).
 
@@ -50,7 +51,7 @@ class Rules:
     Args:
         banner: patterns of lines, from its harness.
         fields: names of fields in its program's events whose value names model or provider.
-        names: words that name the agent or its model.
+        names: words that name the agent, its model, its program or maker.
         tokens: whole strings in its program's events that name the model.
     """
 
@@ -80,6 +81,7 @@ class Masker:
         ]
         self._tokens = [re.compile(rb'(?<!\\)"(' + re.escape(name).encode() + rb')"') for name in self.rules.tokens]
         self._line = 0
+        self._begun = False
 
     def masked(self, raw: Iterable[bytes]) -> Iterator[bytes]:
         """The bytes of the served copy, as many as of the raw recording."""
@@ -109,7 +111,8 @@ class Masker:
         for number, pattern in enumerate(self._banner, start=1):
             if pattern.search(plain):
                 return [(0, end, "banner", number)]
-        if _EVENT.match(plain):
+        self._begun = self._begun or _EVENT.match(plain) is not None
+        if self._begun:
             return []
         return [(start, stop, "name", number) for start, stop, number in _matches(self._names, line, 0)]
 

@@ -18,7 +18,7 @@ def brand_of(agent: AgentRef) -> Brand:
     rules = Rules(
         banner=() if harness is None else harness.banner,
         fields=() if harness is None else harness.fields,
-        names=tuple(dict.fromkeys(name for name in own if name)),
+        names=tuple(dict.fromkeys(name for name in (*own, *program) if name)),
         tokens=() if harness is None or not harness.fields else tuple(dict.fromkeys(name for name in own[1:3] if name)),
     )
     return Brand(rules, tuple(dict.fromkeys(word for word in (*own, *program) if word)))

@@ -134,7 +134,12 @@ class _Run:
 
     def _records(self, files: dict[str, Path]) -> tuple[AttemptPlanned, AttemptEnded | AttemptFound]:
         try:
-            lock = json.loads(files["lock.json"].read_bytes())
+            lock = dict(self.document["lock"])
+            if "lock.json" in files:
+                lock = json.loads(files["lock.json"].read_bytes())
+            else:  # a harness that died early, or a run of an early version
+                lock["agent"] = {"name": lock["agent"]["label"], "version": "", "digest": lock["agent"]["digest"],
+                                 "tier": lock["agent"]["tier"]}  # fmt: skip
             lock = {key: value for key, value in lock.items() if key not in {"schema", "run"}}
             planned = AttemptPlanned(run=self.name, at=self.document["planned_at"], lock=Lock.model_validate(lock))
             return planned, _END.validate_python(self.document["end"])
@@ -143,7 +148,7 @@ class _Run:
 
     def _told_alike(self, planned: AttemptPlanned, end: AttemptEnded | AttemptFound, files: dict[str, Path]) -> None:
         """What run.json says of lock and end is what stands in their own files."""
-        lock = files["lock.json"].read_bytes()
+        lock = files["lock.json"].read_bytes() if "lock.json" in files else lock_bytes(planned)
         if lock not in {lock_bytes(planned), public_lock(planned)}:
             raise self._finding("its lock.json is not canonical, or is another run's")
         said = {key: value for key, value in self.document["lock"].items() if key != "agent"}
