@@ -24,6 +24,7 @@ from referee.cli.keys_at_start import keys_at_start
 from referee.cli.wiring import make_keys, open_stores, workspace_id
 from referee.core.redaction import Redactor
 from referee.core.sieve import shown_free
+from referee.runner import series
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
 from tests.runs.conftest import GOOD_REPORT, leaves_report, referee
@@ -211,11 +212,12 @@ print("".join("x" + chr(8) + one for one in key))'""",
     ],
 )
 def test_what_cannot_be_shown_free_is_withheld_and_repeated(
-    workspace: Path, model: ScriptedModel, printer: str, withheld: str
+    workspace: Path, model: ScriptedModel, printer: str, withheld: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(series, "MAX_INVALID", 1)
     document = measure_script(workspace, "square", f"ask; {printer}\n{leaves_report(GOOD_REPORT)}")
     attempts = document["attempts"]
-    assert [attempt["cause"] for attempt in attempts] == ["credential_in_evidence"] * 3, "repeated, twice at most"
+    assert [attempt["cause"] for attempt in attempts] == ["credential_in_evidence"] * 2, "repeated"
     for attempt in attempts:
         assert not attempt["valid"]
         assert attempt["retry"]
