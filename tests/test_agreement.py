@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from referee.core.canonical import canonical_bytes, digest_of
+from referee.core.challenge_input import challenge_input
 from referee.core.failure import Cause
-from referee.core.records import AttemptEnded, AttemptPlanned, EvidenceRef, Lock
+from referee.core.records import AttemptEnded, AttemptPlanned, EvidenceRef, Lock, ObservedFacts, RerunFacts
 from referee.core.timing import Header
 from referee.errors import Finding
 from referee.runner.seal import facts_bytes, lock_bytes
@@ -162,3 +163,44 @@ def test_a_lock_that_was_changed_alone_is_named(shop: Shop, true: AttemptEnded) 
     shop.records.append(AttemptPlanned(run="r-other", at="2026-11-30T00:00:00.000Z", lock=other))
     shop.records.append(true.model_copy(update={"run": "r-other"}))
     assert "r-other" in said_by(shop)
+
+
+COMMAND = "python3 square.py 12"
+
+
+def observed(**changed: Any) -> ObservedFacts:
+    """A challenge as it must be for the forged run, and a control, with something changed."""
+    one = {
+        "original": "12",
+        "replaced_by": challenge_input(RUN, "12", 0),
+        "command": COMMAND.replace("12", challenge_input(RUN, "12", 0)),
+        "exit_status": 0,
+        "timed_out": False,
+        "output": None,
+    }
+    control = {"kind": "no-project", "command": COMMAND, "exit_status": 1, "timed_out": False, "output": None}
+    facts = {"challenges": [one | changed.pop("challenge", {})], "control": control | changed.pop("control", {})}
+    return ObservedFacts.model_validate_json(json.dumps(facts))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"challenge": {"replaced_by": "13", "command": "python3 square.py 13"}}, "does not follow from the run's id"),
+        ({"challenge": {"command": "echo done"}}, "does not follow from the run's id"),
+        ({"control": {"command": "false"}}, "its negative control ran another command"),
+        ({"control": {"output": "control.txt"}}, "its evidence has no control.txt, which its record names"),
+    ],
+)
+def test_what_was_observed_beside_the_re_run_must_agree(
+    shop: Shop, true: AttemptEnded, changed: dict[str, Any], said: str
+) -> None:
+    again = RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=1.0, output=None)
+    forge(shop, true, rerun=again, observed=observed(**changed))
+    assert said in said_by(shop)
+
+
+def test_challenges_that_follow_from_the_run_agree(shop: Shop, true: AttemptEnded) -> None:
+    again = RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=1.0, output=None)
+    forge(shop, true, rerun=again, observed=observed())
+    verify(shop.records, shop.evidence, shop.scores, [RUN])

@@ -16,10 +16,10 @@ from pathlib import Path
 from referee.benchmarks.bringup.steering import (
     PRUNED,
     merged_package_json,
+    parts_on_tests,
     pinned_files,
     steers,
     steers_by_parts,
-    test_parts,
 )
 from referee.benchmarks.bringup.trusted import look
 from referee.core.records import RestoredFacts
@@ -123,7 +123,7 @@ def _differing(machine: Machine, own: Mapping[str, Path], there: Mapping[str, st
             wanted[name] = data
             continue
         now = _read(machine, f"{PROJECT}/{name}")
-        if now is None or test_parts(name, now) == test_parts(name, data):
+        if now is None or parts_on_tests(name, now) == parts_on_tests(name, data):
             continue
         wanted[name] = merged_package_json(now, data) if name.endswith("package.json") else data
     return wanted
@@ -136,7 +136,7 @@ def _is_new(machine: Machine, name: str) -> bool:
     if not steers_by_parts(name) or name.endswith(("package.json", "Makefile")):
         return False
     data = _read(machine, f"{PROJECT}/{name}")
-    return data is not None and bool(test_parts(name, data))
+    return data is not None and bool(parts_on_tests(name, data))
 
 
 def _read(machine: Machine, path: str) -> bytes | None:

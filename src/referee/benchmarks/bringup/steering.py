@@ -74,7 +74,7 @@ def steers_by_parts(name: str) -> bool:
     return PurePosixPath(name).name in _SHARED
 
 
-def test_parts(name: str, data: bytes) -> dict[str, Any]:
+def parts_on_tests(name: str, data: bytes) -> dict[str, Any]:
     """The parts of such a file that steer tests; what cannot be read is a part of its own."""
     text = data.decode("utf-8", "replace")
     base = PurePosixPath(name).name

@@ -1,0 +1,191 @@
+"""What steers tests is put back: part by part where a file holds other things, and no more than that."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from referee.adapters.docker.sandbox import DockerSandbox
+from referee.benchmarks.bringup.restore import restore
+from referee.benchmarks.bringup.scripts import read_scripts
+from referee.benchmarks.bringup.steering import merged_package_json, parts_on_tests, steers
+from referee.core.records import Limits
+from referee.protocols import PROJECT, WORK, Machine, MachineSpec
+
+LIMITS = Limits(memory_bytes=1_000_000_000, cpus=1.0, pids=200, disk_bytes=2_000_000_000, nofile=2048)
+
+PINNED = {
+    "package.json": json.dumps({"name": "a", "scripts": {"test": "jest", "build": "tsc"}, "jest": {"bail": True}}),
+    "pyproject.toml": "[project]\nname = 'a'\n[tool.pytest.ini_options]\ntestpaths = ['tests']\n",
+    "tox.ini": "[tox]\nenv_list = py\n",
+    "Makefile": "all:\n\tcc a.c\n\ntest: all\n\t./a.out\n",
+    "tests/test_a.py": "def test_a():\n    assert True\n",
+    "tests/data/a.txt": "data\n",
+    "src/a.py": "A = 1\n",
+    "jest.config.js": "module.exports = {};\n",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tests/a.txt", "src/test_a.py", "src/a_test.go", "a.spec.ts", "lib/a_spec.rb", "conftest.py", "src/b/AppTest.java",
+     "jest.config.mjs", ".mocharc.json", "spec/helper.rb", "noxfile.py"],
+)  # fmt: skip
+def test_what_steers_tests(name: str) -> None:
+    assert steers(name)
+
+
+@pytest.mark.parametrize("name", ["src/a.py", "latest.py", "contest.py", "README.md", "package.json", "vite.config.js"])
+def test_what_does_not(name: str) -> None:
+    assert not steers(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "now"),
+    [
+        ("pyproject.toml", PINNED["pyproject.toml"].replace("name = 'a'", "name = 'a'\ndependencies = ['b']")),
+        ("tox.ini", PINNED["tox.ini"] + "[other]\na = 1\n"),
+        ("Makefile", PINNED["Makefile"].replace("cc a.c", "cc a.c -lm")),
+        ("package.json", json.dumps({**json.loads(PINNED["package.json"]), "dependencies": {"react": "18"}})),
+    ],
+)
+def test_what_an_agent_may_mend_is_no_part_of_it(name: str, now: str) -> None:
+    assert parts_on_tests(name, now.encode()) == parts_on_tests(name, PINNED[name].encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("pyproject.toml", "'tests'", "'none'"),
+        ("tox.ini", "env_list = py", "env_list ="),
+        ("Makefile", "\t./a.out", "\ttrue"),
+        ("package.json", '"jest"', '"true"'),
+        ("pyproject.toml", "[project]", "[project"),
+    ],
+)
+def test_what_steers_is_seen_to_differ(name: str, old: str, new: str) -> None:
+    now = PINNED[name].replace(old, new, 1)
+    assert parts_on_tests(name, now.encode()) != parts_on_tests(name, PINNED[name].encode())
+
+
+def test_package_json_keeps_what_was_installed() -> None:
+    now = {"name": "a", "scripts": {"test": "true", "pretest": "x", "build": "vite"}, "dependencies": {"react": "18"}}
+    merged = json.loads(merged_package_json(json.dumps(now).encode(), PINNED["package.json"].encode()))
+    assert merged == {
+        "name": "a",
+        "scripts": {"build": "vite", "test": "jest"},
+        "dependencies": {"react": "18"},
+        "jest": {"bail": True},
+    }
+    assert merged_package_json(b"not json", PINNED["package.json"].encode()) == PINNED["package.json"].encode()
+
+
+@pytest.fixture
+def pinned(tmp_path: Path) -> Path:
+    for name, text in PINNED.items():
+        place = tmp_path / "project" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def machine(pinned: Path) -> Iterator[Machine]:
+    made = DockerSandbox().create(MachineSpec(f"r-restore-{uuid.uuid4().hex[:8]}", "test", time.time() + 300, LIMITS))
+    try:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            tar.add(pinned / "project", arcname="project")
+        buffer.seek(0)
+        made.put(buffer, WORK)
+        yield made
+    finally:
+        made.destroy()
+
+
+def shell(machine: Machine, text: str) -> str:
+    done = machine.execute(["/bin/bash", "-c", text], timeout=240, cwd=PROJECT)
+    assert done.exit_status == 0, done.output
+    return done.output.decode()
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_an_untouched_project_and_installed_packages_stay_as_they_are(machine: Machine, pinned: Path) -> None:
+    shell(
+        machine,
+        "python3 -m venv .venv && mkdir -p node_modules/a && echo x > node_modules/a/conftest.py",
+    )
+    shell(machine, "echo /work/project/src > .venv/lib/python3.11/site-packages/editable.pth")
+    found = restore(machine, pinned, tests=True)
+    assert found is not None
+    assert (found.restored, found.removed) == ((), ())
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, pinned: Path) -> None:
+    site = "/usr/local/lib/python3.11/dist-packages"
+    shell(
+        machine,
+        "echo changed > tests/test_a.py; rm tests/data/a.txt; echo B > src/a.py; echo new > tests/test_b.py; "
+        "sed -i 's/jest\"/true\"/' package.json; echo x > conftest.py; ln -s /tmp tests/link; "
+        "echo '[pytest]' > /work/pytest.ini; "
+        f"mkdir -p {site}; echo 'import os' > {site}/hook.pth; echo 'x = 1' > '{site}/sitecustomize.py'; "
+        "echo 'import os' >> /etc/python3.11/sitecustomize.py; rm jest.config.js; mkdir jest.config.js",
+    )
+    shell(machine, "rmdir jest.config.js")
+    found = restore(machine, pinned, tests=True)
+    assert found is not None
+    assert found.restored == ("jest.config.js", "package.json", "tests/data/a.txt", "tests/test_a.py")
+    assert found.removed == (
+        "/etc/python3.11/sitecustomize.py",
+        f"{site}/hook.pth",
+        f"{site}/sitecustomize.py",
+        "/work/project/conftest.py",
+        "/work/pytest.ini",
+    )
+    assert (
+        shell(machine, "cat tests/test_a.py tests/data/a.txt") == PINNED["tests/test_a.py"] + PINNED["tests/data/a.txt"]
+    )
+    assert shell(machine, "cat src/a.py tests/test_b.py") == "B\nnew\n"
+    again = restore(machine, pinned, tests=True)
+    assert again is not None
+    assert (again.restored, again.removed) == ((), ())
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(machine: Machine, pinned: Path) -> None:
+    shell(machine, "echo changed > tests/test_a.py; echo x > conftest.py; echo 'x = 1' > sitecustomize.py")
+    found = restore(machine, pinned, tests=False)
+    assert found is not None
+    assert (found.restored, found.removed) == ((), ("/work/project/sitecustomize.py",))
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_scripts_of_the_agents_own_are_told_from_the_projects_and_the_machines(machine: Machine, pinned: Path) -> None:
+    shell(
+        machine,
+        "echo 'echo ok' > /work/check.sh; printf '#!/bin/sh\\necho ok\\n' > /usr/local/bin/shim; "
+        "chmod +x /usr/local/bin/shim; ln -s /work/check.sh /usr/local/bin/linked; "
+        "chmod +x /work/check.sh; "
+        "printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/ldd; printf 'verify:\\n\\t@echo ok\\n' >> Makefile",
+    )
+    named = [
+        ("/work/check.sh", "/root", False), ("check.sh", "/work", False), ("src/a.py", PROJECT, False),
+        ("shim", "/root", True),
+        ("linked", "/root", True), ("ldd", "/root", True), ("python3", "/root", True), ("lsb_release", "/root", True),
+        ("missing", "/root", True), ("make:verify", PROJECT, False), ("make:test", PROJECT, False),
+    ]  # fmt: skip
+    found = read_scripts(machine, named, search=(), pinned=pinned)
+    assert sorted(found) == ["/work/check.sh", "check.sh", "ldd", "linked", "make:verify", "shim"]
+    assert found["make:verify"] == "set -e\necho ok"
