@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from referee.adapters.recorder import CAST_NAME, TRANSCRIPT_NAME, RecordingFiles, derive
 from referee.core.failure import FAILURES, Cause
@@ -12,7 +13,9 @@ from referee.protocols import Evidence, Records
 from referee.runner.journal import Journal, now
 from referee.runner.seal import facts_bytes, seal
 from referee.runner.seen import Seen
-from referee.runner.withhold import Screen
+
+if TYPE_CHECKING:
+    from referee.runner.withhold import Screen
 
 
 def conclude(

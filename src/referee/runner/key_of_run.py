@@ -12,13 +12,15 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from referee.core.sieve import Sieve
 from referee.core.spending import SpendingFacts
 from referee.errors import KeyUnavailable
 from referee.protocols import Agent, Issued, Keys, Machine, Sandbox
-from referee.runner.withhold import Screen
+
+if TYPE_CHECKING:
+    from referee.core.sieve import Sieve
+    from referee.runner.withhold import Screen
 
 EXCHANGES_NAME = "exchanges.jsonl"
 
@@ -43,6 +45,8 @@ class KeyOfRun:
         Raises:
             KeyUnavailable: it could not be made.
         """
+        from referee.runner.withhold import Screen  # noqa: PLC0415 — only a run with a key needs it
+
         need = self._agent.need
         if need is None or self._keys is None:
             raise KeyUnavailable(f"nobody makes keys for the agent {self._agent.name}")

@@ -16,7 +16,6 @@ from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
 from referee.protocols import Evidence, Keys, Records, Sandbox
 from referee.runner.journal import now
 from referee.runner.seal import seal
-from referee.runner.withhold import Screen, withhold_all
 
 
 class OpenAttempts(Records, Protocol):
@@ -79,6 +78,8 @@ def _withheld(planned: AttemptPlanned, directory: Path, keys: Keys | None) -> tu
     died = FAILURES[Cause.HARNESS_DIED].sentence
     if planned.lock.agent.cap_usd is None or not directory.is_dir():  # it never had a key, or left nothing
         return Cause.HARNESS_DIED, died
+    from referee.runner.withhold import Screen, withhold_all  # noqa: PLC0415 — only a run with a key needs it
+
     secrets = keys.secrets(planned.run) if keys is not None else None
     withheld = withhold_all(directory) if secrets is None else Screen(secrets).withhold(directory)
     if not withheld:

@@ -8,14 +8,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from referee.adapters.recorder.writer import FLUSH_NS, RAW_NAME, TIMING_NAME, TwinWriter, WriteFailed
 from referee.core.records import RecordingFacts
-from referee.core.sieve import Sieve
 from referee.core.timing import MAX_COLUMNS, MAX_ROWS, Header, clean_term
 from referee.errors import CouldNotVerify, UsageError
 from referee.protocols import Session
+
+if TYPE_CHECKING:
+    from referee.core.sieve import Sieve  # a run without a key does not wait for it
 
 #: Why a recording ended. ``watch``: the caller's watch gave a reason; ``stream_lost``: the engine's stream broke.
 End = Literal["ended", "deadline", "watch", "size_cap", "event_cap", "write_error", "stream_lost"]
