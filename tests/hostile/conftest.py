@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,19 +102,19 @@ class Attempts:
         self.model = model
         self.onlooker = Onlooker()
         self._pool = ThreadPoolExecutor(_ABREAST)
-        self._made: dict[str, Future[Tried]] = {}
+        self._made: dict[tuple[str, str], Future[Tried]] = {}
         self._thread = threading.Thread(target=self.onlooker.watch, daemon=True)
         self._thread.start()
 
-    def begin(self, kind: str) -> Future[Tried]:
+    def begin(self, kind: str, agent: str = "reader") -> Future[Tried]:
         """Start it, once."""
-        if kind not in self._made:
-            self._made[kind] = self._pool.submit(self.make, kind)
-        return self._made[kind]
+        if (kind, agent) not in self._made:
+            self._made[kind, agent] = self._pool.submit(self.make, kind, agent)
+        return self._made[kind, agent]
 
-    def of(self, kind: str) -> Tried:
+    def of(self, kind: str, agent: str = "reader") -> Tried:
         """The attempt at the project of that kind."""
-        return self.begin(kind).result()
+        return self.begin(kind, agent).result()
 
     def all_done(self) -> int:
         """Wait for those begun; how many they are."""
@@ -148,24 +148,36 @@ class Attempts:
         self._thread.join(20)
 
 
+def prepare(
+    root: Path, model: ScriptedModel, kinds: Sequence[str], *, cap_usd: float, more: Sequence[str] = ()
+) -> Attempts:
+    """A workspace with projects and a way to the scripted model; agents are the caller's to add."""
+    for kind in kinds:
+        project = write_project(kind, root)
+        done = referee("subject", "add", str(project), "--name", project.name, "--workspace", str(root / "ws"))
+        assert done.returncode == 0, done.stderr
+    (root / "ws" / "agents").mkdir()
+    dialects = 'dialects = ["openai-chat", "openai-responses"]'
+    settings = config(model.url, cap_usd=cap_usd, more=more).replace(
+        "[upstreams.local]", f"[upstreams.local]\n{dialects}"
+    )
+    (root / "ws" / "referee.toml").write_text(settings)
+    return Attempts(root, model)
+
+
 @pytest.fixture(scope="package")
 def attempts(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Attempts]:
     """A workspace with the agent and all projects; what the chosen tests need is begun at once."""
     root = tmp_path_factory.mktemp("hostile")
     with pytest.MonkeyPatch.context() as patch, scripted_model(Play(final="Go on."), key=UPSTREAM_KEY) as model:
         patch.setenv("SCRIPTED_KEY", UPSTREAM_KEY)
-        for kind in (*HOSTILE, "honest"):
-            project = write_project(kind, root)
-            done = referee("subject", "add", str(project), "--name", project.name, "--workspace", str(root / "ws"))
-            assert done.returncode == 0, done.stderr
-        (root / "ws" / "agents" / "reader").mkdir(parents=True)
+        made = prepare(root, model, (*HOSTILE, "honest"), cap_usd=0.05, more=(*MACHINE, *RECORDING))
         (root / "ws" / "agents" / "reader.toml").write_text(AGENT)
+        (root / "ws" / "agents" / "reader").mkdir()
         shutil.copy(Path(__file__).parent / "follow.py", root / "ws" / "agents" / "reader" / "follow.py")
-        (root / "ws" / "referee.toml").write_text(config(model.url, cap_usd=0.05, more=(*MACHINE, *RECORDING)))
-        made = Attempts(root, model)
         for item in request.session.items:
             call = getattr(item, "callspec", None)
-            if item.path.parent == Path(__file__).parent and call is not None and "kind" in call.params:
+            if item.path.name == "test_hostile_projects.py" and call is not None and "kind" in call.params:
                 made.begin(call.params["kind"])
         yield made
         made.end()
