@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from genai_prices.types import ModelPrice
 from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.adapters.keys.gateway import Upstream
 from referee.adapters.keys.gateway.asked import Unfit, bounded
 from referee.adapters.keys.gateway.estimate import ADDED_TOKENS, MEDIA_TOKENS, REFERENCE_TOKENS, Seen, common
-from referee.adapters.keys.gateway.prices import Tariff, tariff_of
+from referee.adapters.keys.gateway.prices import Tariff, _tariff, tariff_of
 from referee.core.spending import Dialect, Price, Usage, cost_usd
 from referee.errors import ConfigError
 
@@ -189,6 +191,19 @@ def test_pictures_and_files_count_as_more_than_their_bytes(dialect: Dialect, par
     assert Seen().most_tokens(dialect, body) == len(body) + ADDED_TOKENS + extra
 
 
+def test_pictures_that_are_new_count_beside_what_was_counted_before() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    seen = Seen()
+    before, after = (
+        bounded(
+            {"model": "m", "messages": ["a" * 50_000, *[picture] * many]}, "openai-chat", "m", streamed=False, most=9
+        ).body
+        for many in (1, 3)
+    )
+    seen.counted("openai-chat", before, 1_000)
+    assert 2 * MEDIA_TOKENS < seen.most_tokens("openai-chat", after) - 1_000 < 2 * MEDIA_TOKENS + 3_000
+
+
 def listed(base_url: str, model: str, provider: str | None = None) -> Tariff:
     return tariff_of(Upstream("u", base_url, provider=provider), model)
 
@@ -250,3 +265,12 @@ def test_a_model_without_a_price_is_an_error_and_never_free(base_url: str, model
     with pytest.raises(ConfigError, match=re.escape(model)) as raised:
         listed(base_url, model, provider)
     assert "[upstreams.u.prices." in raised.value.todo
+
+
+def test_what_the_list_calls_free_or_half_known_has_no_price() -> None:
+    assert _tariff(ModelPrice(input_mtok=Decimal(0), output_mtok=Decimal(0)), "the list") is None
+    assert _tariff(ModelPrice(input_mtok=Decimal(1)), "the list") is None
+    assert _tariff(ModelPrice(output_mtok=Decimal(1)), "the list") is None
+    known = _tariff(ModelPrice(input_mtok=Decimal(1), output_mtok=Decimal(2), requests_kcount=Decimal(5)), "the list")
+    assert known is not None
+    assert known.listed == Price(input=1.0, output=2.0, per_request=0.005, source="the list")

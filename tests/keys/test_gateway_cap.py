@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -216,6 +218,31 @@ def test_where_nothing_was_sent_nothing_is_counted(tmp_path: Path) -> None:
     assert (exchange.broke, exchange.upstream_status, exchange.cost_usd) == ("connect", None, 0.0)
     assert exchange.usage == Usage(input=0, output=0)
     assert (facts.calls, facts.failed_upstream, facts.spent_usd) == (1, 1, 0.0)
+
+
+def test_a_call_that_is_cut_while_it_still_connects_costs_nothing(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as held:
+        full = held.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):  # nobody takes these, so that the next one waits to be connected
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        with (
+            gate(tmp_path, said_json({}), base_url=f"http://127.0.0.1:{full.getsockname()[1]}/v1") as open_gate,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            answer = pool.submit(_status, open_gate)
+            (account,) = [account for _, account, _ in open_gate.keys._accounts.values()]
+            until(lambda: account._held > 0)
+            facts = open_gate.close()
+            assert answer.result() is None
+            (exchange,) = open_gate.exchanges()
+    assert (exchange.upstream_status, exchange.broke, exchange.status) == (None, None, 499)
+    assert exchange.upper_usd > 0
+    assert exchange.usage == Usage(input=0, output=0)
+    assert (exchange.cost_usd, facts.spent_usd) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])

@@ -267,6 +267,7 @@ def test_stopping_ends_the_thread_and_the_port(tmp_path: Path) -> None:
         with pytest.raises(ConnectionError):
             open_gate.chat()
         facts = open_gate.close()
+        assert open_gate.keys._journal._open == {}
     assert (facts.calls, facts.deleted) == (1, True)
 
 
