@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from referee.adapters.docker.sandbox import DockerSandbox
-from referee.benchmarks.bringup.restore import restore
+from referee.benchmarks.bringup.restore import hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts
 from referee.benchmarks.bringup.steering import merged_package_json, parts_on_tests, steers
 from referee.core.records import Limits
@@ -168,6 +168,18 @@ def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(machine:
     found = restore(machine, pinned, tests=False)
     assert found is not None
     assert (found.restored, found.removed) == ((), ("/work/project/sitecustomize.py",))
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+def test_what_the_machine_brought_itself_stays(machine: Machine, pinned: Path) -> None:
+    site = "/usr/local/lib/python3.11/dist-packages"
+    shell(machine, f"mkdir -p {site}; echo 'import os' > {site}/own.pth; echo 'import os' > {site}/changed.pth")
+    before = hooks(machine)
+    shell(machine, f"echo 'import sys' > {site}/changed.pth; echo 'import os' > {site}/new.pth")
+    found = restore(machine, pinned, tests=False, before=before)
+    assert found is not None
+    assert found.removed == (f"{site}/changed.pth", f"{site}/new.pth")
 
 
 @pytest.mark.engine

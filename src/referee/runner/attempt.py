@@ -181,14 +181,15 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
     plan, seen, phase = attempt.plan, attempt.seen, attempt.journal.phase
     with phase("machine"):
         machine = _new_machine(attempt, spec)
+    observer = Observer(attempt.run, plan.placement.root, attempt.directory)
     try:
         with phase("place"):
+            observer.at_the_start(machine)
             ends_at = time.time() + plan.budget.seconds
             _place(attempt, machine, ends_at)
         with phase("agent"):
             seen.recorded = _record(attempt, machine, ends_at)
         name_cause(seen, machine)
-        observer = Observer(attempt.run, plan.placement.root, attempt.directory)
         if seen.cause is None:
             with phase("listening"):
                 observer.at_the_end(machine)

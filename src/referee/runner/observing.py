@@ -6,13 +6,14 @@ command is read from its shape, and what was seen is kept as facts and evidence,
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from referee.benchmarks.bringup.challenge import challenge
 from referee.benchmarks.bringup.control import control
 from referee.benchmarks.bringup.listeners import Watch, listening
 from referee.benchmarks.bringup.rerun import rerun
-from referee.benchmarks.bringup.restore import restore
+from referee.benchmarks.bringup.restore import hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts, script_text
 from referee.core.records import ListenerFacts, ObservedFacts, RerunFacts
 from referee.core.report import Report, Verification
@@ -44,7 +45,13 @@ class Observer:
         self._directory = directory
         self._named: dict[str, str] = {}
         self._behind: dict[str, str | None] = {}
+        self._hooks: frozenset[tuple[str, str]] = frozenset()
         self.facts = ObservedFacts()
+
+    def at_the_start(self, machine: Machine) -> None:
+        """Before the agent works: what the machine itself brings to every start of Python."""
+        with contextlib.suppress(MachineFault):
+            self._hooks = hooks(machine)
 
     def at_the_end(self, machine: Machine) -> None:
         """While the agent's processes still live: what listens, and the scripts behind it."""
@@ -109,7 +116,7 @@ class Observer:
         if self._named:
             self._named |= self._scripts(machine, command)  # those that the first ones name
             read = parts(command, self._named)
-        self._note(restored=restore(machine, self._pinned, tests=read.tests))
+        self._note(restored=restore(machine, self._pinned, tests=read.tests, before=self._hooks))
 
     def _scripts(self, machine: Machine, command: str) -> dict[str, str]:
         read = parts(command, self._named)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from referee.benchmarks.bringup.steering import (
@@ -47,7 +47,7 @@ owned() {
   $B grep -qsxF -- "$sum  ${1#/}" /var/lib/dpkg/info/*.md5sums && return 0
   $B grep -qsxF -- " $1 $sum" /var/lib/dpkg/status
 }
-tell() { echo "found $(printf %s "$1" | hex)"; }
+tell() { echo "found $($B md5sum "$1" | $B cut -d ' ' -f 1) $(printf %s "$1" | hex)"; }
 $B find /etc /usr/lib /usr/local/lib /root /work /opt /home /srv /tmp \\
   -type d \\( -path /opt/agent -o -path /usr/local/lib/referee -o -name node_modules -o -name .git \\) -prune \\
   -o -type f \\( -name sitecustomize.py -o -name usercustomize.py -o -name '*.pth' \\) -print 2>/dev/null |
@@ -70,12 +70,24 @@ done
 _MOVE = 'for file; do $B mv -f "$file" "$file' + ASIDE + '" || exit 1; done'
 
 
-def restore(machine: Machine, pinned: Path, *, tests: bool) -> RestoredFacts | None:
+def hooks(machine: Machine) -> frozenset[tuple[str, str]]:
+    """What every start of Python reads beside what packages brought: path and MD5 of each, for a fresh machine's own.
+
+    Raises:
+        MachineFault: the machine could not be asked.
+    """
+    return frozenset(_beside(machine, tests=True))
+
+
+def restore(
+    machine: Machine, pinned: Path, *, tests: bool, before: Collection[tuple[str, str]] = ()
+) -> RestoredFacts | None:
     """Put back what steers a command.
 
     Args:
         machine: the attempt's machine, quiet.
         pinned: the placement's root on the host.
+        before: ``hooks`` of the machine before the agent worked on it: they are its own.
         tests: the command is a test run; else only what every start of Python reads is looked at.
 
     Returns:
@@ -86,7 +98,8 @@ def restore(machine: Machine, pinned: Path, *, tests: bool) -> RestoredFacts | N
         there = _there(machine) if own and tests else {}
         restored = _differing(machine, own, there) if tests else {}
         removed = [f"{PROJECT}/{name}" for name in there if name not in own and _is_new(machine, name)]
-        removed += [path for path in _beside(machine, tests=tests) if path.removeprefix(f"{PROJECT}/") not in own]
+        new = [found[0] for found in _beside(machine, tests=tests) if found not in before]
+        removed += [path for path in new if path.removeprefix(f"{PROJECT}/") not in own]
         removed = list(dict.fromkeys(removed))
         if removed:
             _move(machine, removed)
@@ -146,13 +159,13 @@ def _read(machine: Machine, path: str) -> bytes | None:
         return None
 
 
-def _beside(machine: Machine, *, tests: bool) -> list[str]:
+def _beside(machine: Machine, *, tests: bool) -> list[tuple[str, str]]:
     done = look(machine, _BESIDE, "tests" if tests else "starts", timeout=60)
     found = []
     for line in done.output.decode("ascii", "replace").splitlines():
         match line.split():
-            case ["found", value]:
-                found.append(bytes.fromhex(value).decode("utf-8", "surrogateescape"))
+            case ["found", digest, value]:
+                found.append((bytes.fromhex(value).decode("utf-8", "surrogateescape"), digest))
     return found
 
 
