@@ -245,7 +245,7 @@ def test_a_call_that_is_cut_while_it_still_connects_costs_nothing(tmp_path: Path
     assert (exchange.cost_usd, facts.spent_usd) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 429, 500, 529])
 def test_an_error_that_says_that_nothing_was_done_costs_nothing(status: int, tmp_path: Path) -> None:
     said = {"error": {"message": "no", "type": "error"}}
     with gate(tmp_path, said_json(said, status=status)) as open_gate:
@@ -254,7 +254,7 @@ def test_an_error_that_says_that_nothing_was_done_costs_nothing(status: int, tmp
         facts = open_gate.close()
     assert (answer.status, answer.document()) == (status, said)
     assert exchange.cost_usd == 0.0
-    assert facts.failed_upstream == (0 if status == 400 else 1)
+    assert facts.failed_upstream == (0 if status in {400, 403} else 1)
 
 
 @pytest.mark.parametrize("status", [408, 502, 504, 524])

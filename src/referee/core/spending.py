@@ -83,7 +83,7 @@ class SpendingFacts(Fact):
         cap_usd: the limit in force.
         spent_usd: the sum; None where the broker could not tell.
         calls: exchanges that went upstream; ``refused`` those that did not.
-        failed_upstream: of the calls, those that the upstream failed (status 401 to 403, 429, 5xx, or no whole answer).
+        failed_upstream: of the calls, those that the upstream failed (status 401, 402, 429, 5xx, or no whole answer).
         ended_by_upstream: the last call of the run was one of these.
         capped: at least one call was refused because it might have exceeded the cap.
         broken: how the broker's own part failed under the run (its thread died, it could not forward or note a call);

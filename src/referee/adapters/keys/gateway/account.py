@@ -21,8 +21,9 @@ from referee.protocols import ModelNeed
 _NANOS = 10**9
 #: At most so many calls of one run are under way or wait; more are refused (``busy``).
 MOST_AT_ONCE = 64
-#: Statuses that mean: the upstream did not do its part. 401 to 403 are about our credential or credit, not the run's.
-_FAILED = frozenset({401, 402, 403, 429})
+#: Statuses that mean: the upstream did not do its part. 401 and 402 are about our credential and credit. Not 403: some
+#: providers say so to words that they do not like, which an agent or its project could use to have a run voided.
+_FAILED = frozenset({401, 402, 429})
 _SERVER_FAULT = 500
 
 
