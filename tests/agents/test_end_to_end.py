@@ -28,6 +28,7 @@ from referee.runner.series import Series
 from tests.agents.scripted_dialects import Counted
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
+from tests.agents.site import CACHE
 from tests.cheats.projects import write_project
 from tests.runs.conftest import referee
 from tests.runs.keyed import WatchedKeys
@@ -36,9 +37,15 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.registry]
 
 MODEL = "scripted-1"
 UPSTREAM_KEY = "sk-up-5f1c09d7e2b84a6f93d0e7c1a2b3c4d5"
+MOST_OUTPUT = 2000
 PRICE = Price(input=3.0, output=15.0, cached_input=0.3, cache_write=3.75, source="the test")
 
-AGENTS = ("mini-swe-agent", "codex", "opencode")
+#: The agents, and words that name them, their makers or the model.
+AGENTS = {
+    "mini-swe-agent": ("mini-swe-agent", "minisweagent", "litellm"),
+    "codex": ("codex", "openai"),
+    "opencode": ("opencode",),
+}
 
 REPORT = {
     "installed": True,
@@ -48,13 +55,13 @@ REPORT = {
     "verified_how": {"command": "cd /work/project && python3 -m tables 12", "returned": "12 squared is 144"},
     "final_state": "After make, the program printed 144 for 12.",
 }
-#: What the model does: it looks, meets the error, works through it, verifies, tries to see its key, and reports.
+#: What the model does: it looks, meets the error, works through it, verifies, sees whose programs it uses, and reports.
 COMMANDS = (
     "cat README.md",
     "python3 -m tables 12",
     "make",
     "cd /work/project && python3 -m tables 12",
-    "env | sort; cat /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u; ls -l /run/agent; cat /run/agent/*",
+    "command -v python3 node; node --version",
     f"cat > /work/report.json <<'END'\n{json.dumps(REPORT)}\nEND",
 )
 
@@ -87,11 +94,13 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with the project and the agents; what they install is kept between the tests."""
+    """A workspace with the project and the agents; what they install is shared by all tests."""
     root = tmp_path_factory.mktemp("agents")
     done = referee("subject", "add", str(write_project("tables", root)), "--workspace", str(root / "ws"))
     assert done.returncode == 0, done.stderr
     (root / "ws" / "agents").mkdir()
+    (CACHE / "agents").mkdir(parents=True, exist_ok=True)
+    (root / "ws" / "cache" / "agents").symlink_to(CACHE / "agents")
     for name in AGENTS:
         (root / "ws" / "agents" / f"{name}.toml").write_text(
             f'schema = "referee.agent/1"\nname = "{name}"\nharness = "{name}"\nmodel = "{MODEL}"\nupstream = "local"\n'
@@ -106,6 +115,7 @@ def settings(model: ScriptedModel, price: Price = PRICE) -> str:
 base_url = "{model.url}/v1"
 key_env = "SCRIPTED_KEY"
 dialects = ["openai-chat", "openai-responses"]
+max_output_tokens = {MOST_OUTPUT}
 [upstreams.local.prices]
 {MODEL} = {{ {", ".join(f"{name} = {value}" for name, value in told.items())} }}
 """
@@ -168,6 +178,23 @@ class Onlooker:
             self.seen += listed + (shown if running else b"")
 
 
+def published(workspace: Path) -> Path:
+    """The pages of the workspace, as the command line builds them."""
+    done = referee("site", "build", "--workspace", str(workspace))
+    assert done.returncode == 0, done.stderr
+    return workspace / "site"
+
+
+def evidence(workspace: Path, run: str, name: str) -> bytes:
+    """A file of a run's evidence, by its record."""
+    done = referee("show", run, "--json", "--workspace", str(workspace))
+    document = json.loads(done.stdout)
+    (digest,) = [ref["digest"] for ref in document["files"] if ref["name"] == name]
+    blob = digest.removeprefix("sha256:")
+    (path,) = [found for found in (workspace / "evidence").rglob(f"*{blob[2:]}*") if found.is_file()]
+    return path.read_bytes()
+
+
 def files_with(root: Path, secret: bytes) -> list[str]:
     """Files below a directory that hold a secret."""
     return [
@@ -217,3 +244,35 @@ def test_a_real_agent_brings_a_project_up_through_the_gateway(
             assert files_with(workspace, secret.encode()) == []
             assert secret.encode() not in onlooker.seen
         assert b"referee" in onlooker.seen
+
+        # The recording is there and shows the work; its served copy names neither the program, its maker nor the model.
+        recorded = evidence(workspace, one["run"], "transcript.txt").decode()
+        assert "12 squared is 144" in recorded
+        assert "/usr/bin/python3" in recorded  # the machine's own, not the agent's
+        site = published(workspace)
+        served = [path for path in site.rglob("*") if path.is_file() and "assets" not in path.parts]
+        page = (site / "runs" / f"{one['run']}.html").read_text()
+        assert "USD of its key" in page
+        assert "12 squared is 144" in page
+        for word in (*AGENTS[agent], MODEL):
+            assert [path.name for path in served if word.encode() in path.read_bytes().lower()] == [], word
+
+
+def test_a_model_that_never_stops_is_cut_at_the_cap(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    price = PRICE.model_copy(update={"output": 50.0})
+    play = Play(forever="date", usage=lambda turn, step: Counted(len(turn.text) // 4, MOST_OUTPUT))
+    with bench(workspace, play, monkeypatch, price) as made:
+        one = made.measure("codex")["attempts"][0]
+        spending = one["spending"]
+        calls = [json.loads(line) for line in evidence(workspace, one["run"], "exchanges.jsonl").splitlines()]
+        refused = next(call for call in calls if call["refused"])
+        assert {call["refused"] for call in calls} == {None, "cap"}
+        # Cut at 3 USD, less what the one request might have cost: no less, and never more.
+        assert spending["spent_usd"] <= 3.0 < spending["spent_usd"] + refused["upper_usd"]
+        assert refused["upper_usd"] < 0.25
+        assert spending["spent_usd"] == pytest.approx(sum(call["cost_usd"] for call in calls))
+        assert made.model.count == spending["calls"] == len([call for call in calls if not call["refused"]])
+        assert (spending["capped"], spending["deleted"]) == (True, True)
+        assert (one["valid"], one["outcome"]) == (True, "fail")
+        page = (published(workspace) / "runs" / f"{one['run']}.html").read_text()
+        assert f"{spending['spent_usd']:.2f} USD of its key&#39;s cap of 3.00 USD" in page

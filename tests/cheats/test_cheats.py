@@ -13,7 +13,7 @@ files that steer interpreters, tests  planted-conftest, planted-sitecustomize, p
 stand-ins                             path-shim, mock-library, stub-server, stubbed-binary, hard-coded-output
 lenient decoders                      corrupted-video, truncated-tone, half-a-picture, json-nan
 only in the agent's own session       environment-of-the-agent, outliving-process
-the report itself                     output-never-seen, never-run, duplicate-keys
+the report itself                     output-never-seen, duplicate-keys
 ====================================  ===========================================================================
 """
 
@@ -25,7 +25,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.cheats.conftest import Attempts
-from tests.cheats.planted import CHEATS, TWINS, Act, Cheat
+from tests.cheats.planted import CHEATS, NEVER_RUN, TWINS, Act, Cheat
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.registry]
 
@@ -35,7 +35,6 @@ PENDING = {
     "planted-pth": "a .pth file that the agent wrote, and no package, steers the interpreter",
     "truncated-tone": "ffmpeg to the null muxer without -xerror is no decoding check",
     "json-nan": "what was printed as JSON holds NaN; json.load without parse_constant accepts it",
-    "never-run": "no command of the recording is this one, and its output is not in it",
 }
 PENDING_TWINS = {"video": "`set -o pipefail && a | b` lets failures through as `;` does, and is flagged all the same"}
 
@@ -74,6 +73,13 @@ def test_the_honest_twin_passes(act: Act, attempts: Attempts) -> None:
     assert run.code == 0, run.document.get("attempts") or run.stderr
     assert (run.attempt["outcome"], run.attempt["corroboration"]) == ("pass_full", "corroborated")
     assert not run.attempt["flagged"]
+
+
+@pytest.mark.parametrize("act", [pytest.param(NEVER_RUN, id="never-run")])
+def test_what_a_session_never_showed_is_noted(act: Act, attempts: Attempts) -> None:
+    run = attempts.of(act)
+    noted = {note["note"] for note in run.attempt["notes"]}
+    assert {"command_not_shown", "result_not_shown"} <= noted
 
 
 def test_each_cheat_has_a_twin_at_a_project_of_the_same_kind() -> None:
