@@ -20,12 +20,17 @@ from referee.core.records import (
     AttemptEnded,
     AttemptFound,
     AttemptPlanned,
+    ChallengeFacts,
+    ControlFacts,
     Correction,
     EvidenceRef,
+    ListenerFacts,
     Lock,
+    ObservedFacts,
     QuietFacts,
     RecordingFacts,
     RerunFacts,
+    RestoredFacts,
 )
 
 #: Would run, steer or hide something wherever it is not shown as text.
@@ -94,7 +99,23 @@ class Try:
     end: str = "ended"
     harness: str = "0.1.0"
     cast: bytes | None = None
+    observed: ObservedFacts | None = None
 
+
+#: What was seen beside a re-run, the words of a process and of files hostile.
+OBSERVED = ObservedFacts(
+    listening=(),
+    listening_in_rerun=(
+        ListenerFacts(port=8123, address="::1", pid=7, executable=None, argv=("python3", HOSTILE), cwd=HOSTILE),
+    ),
+    restored=RestoredFacts(restored=("tests/test_a.py",), removed=(HOSTILE,)),
+    control=ControlFacts(kind="no-project", command=COMMAND, exit_status=1, timed_out=False, output=None),
+    challenges=(
+        ChallengeFacts(
+            original="12", replaced_by=HOSTILE, command=COMMAND, exit_status=None, timed_out=True, output=None
+        ),
+    ),
+)
 
 TRIES = (
     Try("r-000000000pass", "square", FIXED),
@@ -117,6 +138,7 @@ TRIES = (
             verified_how={"command": f"echo '{HOSTILE}'", "returned": HOSTILE},
         ),
         printed=HOSTILE.encode(),
+        observed=OBSERVED,
     ),
     Try("r-000000vendor1", "square", agent="acme-coder-9000", index=1),
     Try("r-000000vendor2", "pygraphviz", FAILED, rerun_status=None, agent="acme-coder-9000"),
@@ -195,6 +217,7 @@ class Written:
                 if isinstance(one.report, bytes)
                 else None,
                 rerun=rerun,
+                observed=one.observed,
                 spent_usd=0.0,
                 phases={"machine": 0.41, "agent": 12.5},
                 machine={"container": "3f2a"},

@@ -145,6 +145,20 @@ def test_hostile_text_is_text(workspace: Written) -> None:
     assert HOSTILE.split("\x1b", maxsplit=1)[0] in read(workspace, "runs/r-0000000fail01.html").text
 
 
+def test_what_was_observed_beside_the_re_run_is_shown(workspace: Written) -> None:
+    text = read(workspace, "runs/r-000000hostile.html").text
+    for said in (
+        "while the command ran again",
+        "8123",
+        "as pinned: tests/test_a.py",
+        "On a fresh machine without the project",
+        "Chosen input 1",
+        "stopped at its time limit",
+    ):
+        assert said in text
+    assert "Listening TCP ports" not in read(workspace, "runs/r-000000000pass.html").text
+
+
 def test_the_cast_script_carries_text_only(workspace: Written) -> None:
     script = (workspace.root / "site/runs/r-000000hostile/cast-1.js").read_text("ascii")
     match = re.fullmatch(r'refereeCast\(1, ("(?:[^"\\]|\\.)*")\);\n', script)
