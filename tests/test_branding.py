@@ -234,7 +234,9 @@ def _edit(name: str, old: str, new: str) -> Callable[[Path], None]:
         _edit("board.json", '"passed": 1', '"passed": 2'),
         _edit("index.json", '"agent": "Agent A"', '"agent": "Agent B"'),
         lambda site: _replace(min(site.glob("evidence/*/*.bin")), lambda data: data + b"x"),
-        lambda site: (site / "evidence" / "00").mkdir() or (site / "evidence" / "00" / ("00" * 32 + ".bin")).touch(),
+        lambda site: (
+            (site / "evidence" / "00").mkdir(exist_ok=True) or (site / "evidence" / "00" / ("00" * 32 + ".bin")).touch()
+        ),
     ],
 )
 def test_a_stranger_finds_what_was_changed_in_a_site(branded: Branded, change: Callable[[Path], object]) -> None:

@@ -60,6 +60,18 @@ def test_a_fresh_process_each_keeps_nothing_but_files(machine: Machine) -> None:
     assert b"by the harness" in log
 
 
+def test_each_command_is_given_to_the_shell_of_the_session(machine: Machine) -> None:
+    asks = command('echo "version ${BASH_VERSION:-none}"')
+    said: dict[str, bytes] = {}
+    for interpreter in ("bash", "sh"):
+        log: list[bytes] = []
+        told = Told.model_validate({"interpreter": interpreter, "steps": (asks,)})
+        assert Redo(machine, told, deadline=time.monotonic() + 60, write=log.append).do(1).status == 0
+        said[interpreter] = b"".join(log)
+    assert b"version 5." in said["bash"]
+    assert b"version none" in said["sh"]
+
+
 def test_a_process_each_that_begins_where_the_last_one_stood(machine: Machine) -> None:
     statuses, log = redo(
         machine,

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from referee.core.canonical import strict_loads
 from referee.core.records import AttemptEnded, AttemptFound, Replayed
 from referee.core.report import Report
-from referee.core.sessions.reading import read
+from referee.core.sessions.reading import read, told_from
 from referee.core.sessions.steps import StepDone, Told
 from referee.errors import Finding, UsageError
 from referee.protocols import Evidence
@@ -19,7 +19,9 @@ from referee.publish.views import ReplayView
 from referee.scoring.cold import Cold, judge_replay
 from referee.scoring.gather import RunRecords
 
-DONE_NAME, RERUN_NAME = "replay.json", "rerun.txt"
+COMMANDS_NAME, DONE_NAME, RERUN_NAME = "commands.json", "replay.json", "rerun.txt"
+#: A list of steps holds the files that the agent wrote.
+MAX_COMMANDS = 256_000_000
 _PIECE = 1 << 20
 
 
@@ -58,7 +60,7 @@ def judge_cold(found: RunRecords, replayed: Replayed, evidence: Evidence) -> Col
         report_of(found, evidence),
         replayed,
         Attachments(replayed, evidence).read(RERUN_NAME),
-        told_by(found, evidence),
+        told_in(replayed, evidence),
         steps_done(replayed, evidence),
     )
 
@@ -70,6 +72,19 @@ def told_by(found: RunRecords, evidence: Evidence) -> Told:
         return Told(why_not="there is no recording")
     with evidence.open(refs[0].digest) as raw:
         return read(found.planned.lock.agent.harness, _pieces(raw))
+
+
+def told_in(replayed: Replayed, evidence: Evidence) -> Told:
+    """The steps that a replay was made of, from its own ``commands.json``.
+
+    Raises:
+        Finding: the evidence is not what a replay leaves.
+    """
+    data = Attachments(replayed, evidence).read(COMMANDS_NAME, MAX_COMMANDS)
+    try:
+        return told_from(data or b"")
+    except (ValidationError, UsageError, AttributeError) as exc:
+        raise Finding(f"replay {replayed.replay}: {COMMANDS_NAME} is not what a replay leaves") from exc
 
 
 def report_of(found: RunRecords, evidence: Evidence) -> Report | None:

@@ -20,9 +20,10 @@ from referee.core.branding import Mask
 from referee.core.cast import cast
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Lock, Replayed
 from referee.core.report import Report, parse_report
-from referee.core.sessions.steps import StepDone, Told
+from referee.core.sessions.reading import told_from
+from referee.core.sessions.steps import StepDone
 from referee.core.transcript import transcript
-from referee.errors import Finding, NothingMatched, ReportRejected
+from referee.errors import Finding, NothingMatched, ReportRejected, UsageError
 from referee.publish.mapping import Mapping
 from referee.publish.neutral import public_facts, public_lock
 from referee.runner.seal import facts_bytes, lock_bytes
@@ -210,10 +211,9 @@ class _Run:
             replayed = Replayed.model_validate(
                 {**_ABSENT, **facts, "at": told["at"], "evidence": (), "evidence_digest": told["evidence"]}
             )
-            commands = json.loads(files["commands.json"].read_bytes())
-            steps = Told.model_validate({key: one for key, one in commands.items() if key not in {"schema", "run"}})
+            steps = told_from(files["commands.json"].read_bytes())
             done = [StepDone.model_validate(one) for one in json.loads(files["replay.json"].read_bytes())["steps"]]
-        except (KeyError, ValueError, ValidationError) as exc:
+        except (KeyError, ValueError, ValidationError, UsageError) as exc:
             raise self._finding(f"the replay {told['replay']} cannot be read: {type(exc).__name__}") from exc
         cold = judge_replay(_report(of_run), replayed, _reader(files)("rerun.txt"), steps, done)
         if (cold.status, cold.reason) != (told["status"], told["reason"]):

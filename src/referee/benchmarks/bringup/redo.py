@@ -32,6 +32,10 @@ _PLACE = "/opt/replay"
 _BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 _FRESH = f"""
 cd "$1" || exit 126
+exec "/bin/$2" {_PLACE}/step >{_PLACE}/out 2>&1 </dev/null
+"""
+_FROM_PLACE = f"""
+cd "$1" || exit 126
 trap 'pwd -P >{_PLACE}/cwd' EXIT
 exec >{_PLACE}/out 2>&1 </dev/null
 eval "$(<{_PLACE}/step)"
@@ -136,8 +140,10 @@ class Redo:
             status = self._bash(_BACKGROUND, cwd, str(number), limit=limit, environment=environment)
         elif self._told.processes == "kept":
             status = self._in_kept_shell(cwd, limit, environment)
+        elif self._told.processes == "place":
+            status = self._bash(_FROM_PLACE, cwd, limit=limit, environment=environment)
         else:
-            status = self._bash(_FRESH, cwd, limit=limit, environment=environment)
+            status = self._bash(_FRESH, cwd, self._told.interpreter, limit=limit, environment=environment)
         if self._told.processes == "place":
             self._at = step.then_cwd or self._stands(cwd)
         return status

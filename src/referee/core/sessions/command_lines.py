@@ -1,7 +1,7 @@
 """mini-swe-agent and aider, as their starters show them: a line of JSON before each command and one after it.
 
-Between the two stands what the command printed, as it was. Both run one command after the other, so a line that looks
-like the next command while one still runs is the project's own output.
+Between the two stands what the command printed, as it was. Both give their commands to ``/bin/sh``, one after the
+other, so a line that looks like the next command while one still runs is the project's own output.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _read(raw: Iterable[bytes], environment: dict[str, str] | None) -> Told:
     kept = [step for step in steps if SUBMIT not in step.text]
     if not steps and not edited:
         return Told(why_not="the recording shows no command and no change of the agent's")
-    return Told(steps=tuple(kept), untold=tuple(untold))
+    return Told(interpreter="sh", steps=tuple(kept), untold=tuple(untold))
 
 
 def _event(line: bytes) -> dict[str, Any] | None:

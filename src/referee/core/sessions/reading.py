@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from referee.core.canonical import canonical_bytes
+from referee.core.canonical import canonical_bytes, strict_loads
 from referee.core.sessions.announced import read_announced
 from referee.core.sessions.claude_code import read_claude_code
 from referee.core.sessions.codex import read_codex
@@ -13,8 +13,11 @@ from referee.core.sessions.gemini_cli import read_gemini_cli
 from referee.core.sessions.opencode import read_opencode
 from referee.core.sessions.openhands import read_openhands
 from referee.core.sessions.steps import REDACTED, Step, Told
+from referee.errors import UsageError
 
 SCHEMA = "referee.commands/1"
+#: Raised whenever a reader tells more or otherwise of the same bytes: what an earlier one told stays what it was.
+READER = 1
 
 READERS: dict[str, Callable[[Iterable[bytes]], Told]] = {
     "codex": read_codex,
@@ -46,6 +49,20 @@ def _redacted(step: Step) -> bool:
     return any(REDACTED in one for one in (step.text, step.old or "", *given))
 
 
+def told_from(data: bytes) -> Told:
+    """What ``commands.json`` holds.
+
+    Raises:
+        UsageError: it is no JSON.
+        ValueError: it is no list of steps.
+    """
+    value = strict_loads(data)
+    if not isinstance(value, dict):
+        raise UsageError("a list of steps is one JSON object")
+    return Told.model_validate({key: one for key, one in value.items() if key not in {"schema", "reader", "run"}})
+
+
 def commands_bytes(run: str, told: Told) -> bytes:
     """``commands.json``: what the recording of ``run`` tells, as evidence; anyone can compute it again."""
-    return canonical_bytes({"schema": SCHEMA, "run": run, **told.model_dump(mode="json", exclude_none=True)})
+    steps = told.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    return canonical_bytes({"schema": SCHEMA, "reader": READER, "run": run, **steps})

@@ -48,12 +48,14 @@ class Told(Fact):
     Args:
         processes: ``fresh``: each command had a process of its own. ``place``: so, and each began where the one before
             stood at its end. ``kept``: all ran in one shell, with what it exported, defined and started.
+        interpreter: the shell that each command was given to.
         steps: in order.
         untold: what the agent did and the recording does not tell whole, in sentences; empty: nothing.
         why_not: why the recording tells no step at all; None where it tells.
     """
 
     processes: Literal["fresh", "place", "kept"] = "fresh"
+    interpreter: Literal["bash", "sh"] = "bash"
     steps: tuple[Step, ...] = ()
     untold: tuple[str, ...] = ()
     why_not: str | None = None
