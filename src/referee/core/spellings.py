@@ -28,7 +28,8 @@ _TERMINAL = rb"\x1b\[[0-9;?]*[A-Za-z]"
 _ESCAPED = (
     rb"(?:u\{0*([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|U00([0-9A-Fa-f]{6})|x([0-9A-Fa-f]{2})|([01][0-7]{2})|[nrtbf])"
 )
-_ESCAPE = rb"\\+" + _ESCAPED
+#: Of a longer run of backslashes only the last ones belong to an escape: a run of any length takes linear time.
+_ESCAPE = rb"\\{1,16}" + _ESCAPED
 _PLAIN_AFTER = frozenset({b"", b'"', b"/", b"'", b" "})
 _LINE_ENDS = frozenset({b"n", b"r", b"t", b"b", b"f"})
 _LATIN = frozenset({b"8", b"9", b"a", b"b", b"c", b"d", b"e", b"f", b"A", b"B", b"C", b"D", b"E", b"F"})
@@ -36,7 +37,7 @@ _LATIN = frozenset({b"8", b"9", b"a", b"b", b"c", b"d", b"e", b"f", b"A", b"B", 
 _CODE = rb"%(?:25)*([0-9A-Fa-f]{2})|&#[xX]0*([0-9A-Fa-f]{1,6});?|&#0*([0-9]{1,7});?"
 _ESCAPE_AFTER, _CODES, _TERMINALS = re.compile(_ESCAPED), re.compile(_CODE), re.compile(_TERMINAL)
 _UNIT = re.compile(
-    b"|".join((_ESCAPE, _CODE, rb"(" + _TERMINAL + rb"|[ \t\r\n\x00\x0b\x0c]+)", rb"\\+(/)", rb"(.)")), re.DOTALL
+    b"|".join((_ESCAPE, _CODE, rb"(" + _TERMINAL + rb"|[ \t\r\n\x00\x0b\x0c]+)", rb"\\{1,16}(/)", rb"(.)")), re.DOTALL
 )
 #: How UTF-8 begins the full-width and the mathematical letters, which compatibility makes plain ones.
 _COMPATIBLE = (b"\xef\xbc", b"\xef\xbd", b"\xf0\x9d")
