@@ -198,11 +198,13 @@ def test_tests_that_fail_with_their_own_files_back_are_not_observed_and_no_lie()
 
 CHALLENGED = {
     SQUARE: ["12"],
-    "cd /work/project && ./bin/app add 'buy milk' && ./bin/app list": ["buy milk"],
+    "cd /work/project && npm ci && ./bin/app say 'buy milk'; status=$?; kill $pid; exit $status": ["buy milk"],
     "echo hello | segno -": ["hello"],
     "app <<< 'some text'": ["some text"],
     "python3 -c \"import segno; print(segno.make('hello', error='h').designator)\"": ["hello"],
-    "redis-cli set a 55 && redis-cli get a": ["55"],
+    "redis-cli flushall && redis-cli incrby a 55": ["55"],
+    "python3 -c 'import app; assert app.square(12) == 144; print(1)'": ["12"],
+    "set -o pipefail; echo hello | segno - | head -n 5": ["hello"],
     "node index.js 'hello world'": ["hello world"],
     "timeout 30 xvfb-run -a app 77": ["77"],
 }
@@ -213,6 +215,8 @@ NOT_CHALLENGED = (
     "python3 -c 'import sys; sys.path.insert(0, \"/x\"); import app; print(app.main())'", "bash -c 'app 12'",
     "python3 -c 'import time, app; time.sleep(5); app.seed(42); print(app.main())'", "app 'out/dir name'",
     "echo 'select 1' | psql", "psql -c 'select 1 + 1'", "app --name 'Some Body' --level 9",
+    "./bin/app add 'buy milk' && ./bin/app count", "./bin/server 'My App' & sleep 1; curl -sf localhost:8000/health",
+    "python3 -c \"from flask import Flask; app = Flask('demo'); print(app.test_client().get('/').data)\"",
     "docker run -p 80:80 image 12", "python3 -c \"import app; print(app.get('/index'))\"",
     "pip install 'a b' && app run",
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Challenges: the verified command with one of its inputs replaced by one that the harness chose (methodology §5).
 
-Only what is plainly an input is replaced: numbers and quoted texts among a program's operands, text that is piped into
-a program, and constants that Python code on the command line hands to what it imported. Options, paths, addresses,
-ports, subcommands and names are left alone; a command without such an input is not challenged.
+Only what is plainly an input of the command that gives the result, the last one that does any work, is replaced:
+numbers and quoted texts among its operands, text that is piped into it, and constants in what inline Python prints or
+asserts of what it imported. Options, paths, addresses, ports, subcommands and names are left alone; a command
+without such an input is not challenged.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def challenges(command: str, run: str) -> tuple[Challenge, ...]:
     if root is None or parts(command).tests:
         return ()
     data = command.encode("utf-8", "replace")
-    spans = list(dict.fromkeys(_inputs(root, ports(command))))
+    asked = _asked(root)
+    spans = [] if asked is None else list(dict.fromkeys(_inputs(asked, ports(command))))
     found = []
     for way in range(WAYS):
         for begin, end in spans:
@@ -62,16 +64,36 @@ def challenges(command: str, run: str) -> tuple[Challenge, ...]:
     return tuple(found[:MOST])
 
 
+def _asked(root: Node) -> Node | None:
+    """The command whose output is the result: the last one in the foreground that does any work."""
+    found = None
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += reversed(node.named_children)
+        if node.type == "command" and not _in_background(node):
+            words = bare(tuple(literal(one, {}) for one in _word_nodes(node)))
+            found = node if words and _works(words) else found
+    return found
+
+
+def _in_background(node: Node) -> bool:
+    at: Node | None = node
+    while at is not None:
+        if at.next_sibling is not None and at.next_sibling.type == "&":
+            return True
+        at = at.parent
+    return False
+
+
 def _inputs(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """Byte ranges of inputs, in order of appearance."""
-    if node.type == "pipeline":
-        yield from _piped(node)
-    if node.type == "command":
-        yield from _operands(node, addresses)
-    if node.type in {"redirected_statement", "herestring_redirect"}:
-        yield from _here(node)
+    """Byte ranges of a command's inputs: what is piped into it, its operands, its ``<<<``."""
+    before = node.prev_named_sibling
+    if node.parent is not None and node.parent.type == "pipeline" and before is not None:
+        yield from _piped(before, node)
+    yield from _operands(node, addresses)
     for child in node.named_children:
-        yield from _inputs(child, addresses)
+        yield from _here(child)
 
 
 def _operands(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
@@ -136,10 +158,9 @@ def _is_text(word: str) -> bool:
     return bool(plain) and not _FILE.fullmatch(word) and not word.startswith("-")
 
 
-def _piped(node: Node) -> Iterator[tuple[int, int]]:
+def _piped(first: Node, second: Node) -> Iterator[tuple[int, int]]:
     """The text that ``echo`` or ``printf`` hands to a program that works."""
-    first, second = [*node.named_children, None, None][:2]
-    if first is None or second is None or first.type != "command" or second.type != "command":
+    if first.type != "command":
         return
     nodes = _word_nodes(first)
     words = [literal(one, {}) for one in nodes]
@@ -185,8 +206,8 @@ def _in_code(node: Node) -> Iterator[tuple[int, int]]:
     for line in code.encode().split(b"\n"):
         lines.append(lines[-1] + len(line) + 1)
     foreign = _foreign(tree)
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and _is_foreign(call.func, foreign):
+    for call in _calls_that_show(tree):
+        if _is_foreign(call.func, foreign):
             for argument in call.args:
                 if isinstance(argument, ast.Constant) and argument.lineno == argument.end_lineno:
                     begin = lines[argument.lineno - 1] + argument.col_offset
@@ -195,6 +216,14 @@ def _in_code(node: Node) -> Iterator[tuple[int, int]]:
                     if span is not None:
                         base = node.start_byte + 1 + begin
                         yield base + span, base + (end - begin) - span
+
+
+def _calls_that_show(tree: ast.Module) -> Iterator[ast.Call]:
+    """Calls inside what is printed or asserted: what they are given shows in the output or the status."""
+    for node in ast.walk(tree):
+        prints = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if prints or isinstance(node, ast.Assert):
+            yield from (inner for inner in ast.walk(node) if isinstance(inner, ast.Call) and inner is not node)
 
 
 def _constant(source: str, value: object) -> int | None:
@@ -231,4 +260,6 @@ def _is_foreign(function: ast.expr, foreign: set[str]) -> bool:
             root = root.func if isinstance(root, ast.Call) else root.value
     if not isinstance(root, ast.Name) or root.id not in foreign:
         return False
-    return not _NO_INPUT.search((name or root.id).lower())
+    # What makes an object is mostly given a name for it.
+    called = name or root.id
+    return not called[:1].isupper() and not _NO_INPUT.search(called.lower())
