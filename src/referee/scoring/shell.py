@@ -18,10 +18,13 @@ from referee.scoring.shell_words import (
     Mode,
     Step,
     bare,
+    interpreter_of,
     is_interpreter,
     literal,
     nested_shell,
+    said,
     script_place,
+    switched,
     task_of,
     text_of,
 )
@@ -136,7 +139,7 @@ class _Reader:
         groups: list[list[Step]] = []
         for statement, background in _statements(node):
             steps = self.statement(statement, mode, background=background)
-            mode = _switched(steps, mode)
+            mode = switched(steps, mode)
             groups.append(steps)
         if not mode.errexit:
             self._masked_by_the_last(groups)
@@ -181,7 +184,7 @@ class _Reader:
     def _list(self, node: Node, mode: Mode) -> None:
         left, right = node.named_children[0], node.named_children[-1]
         before = self.statement(left, mode)
-        after = self.statement(right, _switched(before, mode))
+        after = self.statement(right, switched(before, mode))
         if any(child.type == "||" for child in node.children):
             self._fallback(before, after)
 
@@ -196,7 +199,7 @@ class _Reader:
         parts: list[list[Step]] = []
         for part in node.named_children:
             if part.type != "comment":
-                fed = _said(parts[-1]) if parts else None
+                fed = said(parts[-1]) if parts else None
                 begin = len(self.script.steps)
                 self._body(part, mode, fed)
                 parts.append(self.script.steps[begin:])
@@ -259,7 +262,7 @@ class _Reader:
         steps = self.script.steps
         if writes:
             steps[begin:] = [replace(step, writes=step.writes + writes) for step in steps[begin:]]
-            written = _said(steps[begin:])
+            written = said(steps[begin:])
             self.files.update(dict.fromkeys(writes, written) if written is not None else {})
         for redirect in redirects:
             if redirect.type == "heredoc_redirect":
@@ -409,15 +412,6 @@ class _Reader:
         return self._word(destination) if writes else ""
 
 
-def interpreter_of(text: str) -> str | None:
-    """The program that the first line of a script names (``#!``); None where it names none."""
-    first = text.split("\n", 1)[0]
-    words = first[2:].split() if first.startswith("#!") else []
-    if words and words[0].rsplit("/", 1)[-1] == "env":
-        words = [word for word in words[1:] if not word.startswith("-")]
-    return words[0] if words else None
-
-
 def _statements(node: Node) -> Iterator[tuple[Node, bool]]:
     """The statements of a sequence, each with whether ``&`` sends it to the background."""
     children = node.children
@@ -425,27 +419,3 @@ def _statements(node: Node) -> Iterator[tuple[Node, bool]]:
         if child.type in _STATEMENTS or child.type in _SEQUENCES:
             following = children[index + 1].type if index + 1 < len(children) else ""
             yield child, following == "&"
-
-
-def _switched(steps: list[Step], mode: Mode) -> Mode:
-    for step in steps:
-        if step.words[:1] == ("set",) and not step.substituted:
-            for index, word in enumerate(step.words[1:], start=1):
-                if word.startswith("-") and "e" in word:
-                    mode = replace(mode, errexit=True)
-                if word.startswith("+") and "e" in word:
-                    mode = replace(mode, errexit=False)
-                if word == "pipefail":
-                    mode = replace(mode, pipefail=step.words[index - 1].startswith("-"))
-    return mode
-
-
-def _said(steps: list[Step]) -> str | None:
-    """The text that a part of a command prints, where it is written out there."""
-    if len(steps) != 1:
-        return None
-    words = bare(steps[0].words)
-    if words[:1] in {("echo",), ("printf",)}:
-        text = " ".join(word for word in words[1:] if not word.startswith("-"))
-        return None if UNKNOWN in text else text.replace("\\n", "\n")
-    return steps[0].stdin if words == ("cat",) else None

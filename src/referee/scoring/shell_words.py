@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
@@ -213,3 +213,37 @@ def _unescaped(text: str) -> str:
         out.append("" if escaped and character == "\n" else character)
         escaped = False
     return "".join(out)
+
+
+def interpreter_of(text: str) -> str | None:
+    """The program that the first line of a script names (``#!``); None where it names none."""
+    first = text.split("\n", 1)[0]
+    words = first[2:].split() if first.startswith("#!") else []
+    if words and words[0].rsplit("/", 1)[-1] == "env":
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return words[0] if words else None
+
+
+def switched(steps: list[Step], mode: Mode) -> Mode:
+    """The mode after what ``set`` switched in these steps."""
+    for step in steps:
+        if step.words[:1] == ("set",) and not step.substituted:
+            for index, word in enumerate(step.words[1:], start=1):
+                if word.startswith("-") and "e" in word:
+                    mode = replace(mode, errexit=True)
+                if word.startswith("+") and "e" in word:
+                    mode = replace(mode, errexit=False)
+                if word == "pipefail":
+                    mode = replace(mode, pipefail=step.words[index - 1].startswith("-"))
+    return mode
+
+
+def said(steps: list[Step]) -> str | None:
+    """The text that a part of a command prints, where it is written out there."""
+    if len(steps) != 1:
+        return None
+    words = bare(steps[0].words)
+    if words[:1] in {("echo",), ("printf",)}:
+        text = " ".join(word for word in words[1:] if not word.startswith("-"))
+        return None if UNKNOWN in text else text.replace("\\n", "\n")
+    return steps[0].stdin if words == ("cat",) else None
