@@ -22,16 +22,22 @@ The command is also run on a machine without the project, and with other inputs 
 in the project's tests and their configuration, or in how Python starts, is put back before it runs again.
 Send no pictures to a model.
 
-Before the time limit, leave your report as JSON in /work/report.json:
+Your time is limited: `seconds` in /work/mission.json, until `deadline` (Unix seconds; `date +%s` tells the time).
+Then every process is ended, and a run that was cut off there scores nothing, whatever its report says. End by yourself
+before. What runs in the background when you end is ended too.
+
+Before the time limit, leave your report, one JSON object, in /work/report.json:
   installed     true or false
   started       true or false: it started, or its tests passed
-  errors        a list of objects: what (text), fixed (true or false), how (text)
+  errors        a list of objects, one for each thing that went wrong: what (text), fixed (true or false), how (text);
+                [] when nothing did
   test_depth    "tier1_real" when you verified against the real thing, "tier2_mock" against mock services,
                 "tier3_none" when you did not verify
   verified_how  an object: command (the exact command that verified the output; it is run again from a
                 fresh shell in a fresh process tree on this machine, without your settings or services), returned
                 (what it printed) - or the string "not verified"
-  final_state   one closing sentence; it is published word for word
+  final_state   one closing sentence; it is published word for word, and every fact in it must be one that you observed
+Write what was printed, never what you expected.
 """
 
 _BY_KIND = {
