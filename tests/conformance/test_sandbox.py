@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -272,6 +273,25 @@ def test_read_file_rejects_what_is_no_regular_file(shared: Machine, make_it: str
 def test_read_file_below_a_file_is_none(shared: Machine) -> None:
     assert run(shared, "rm -rf /work/odd; touch /work/odd")[0] == 0
     assert shared.read_file("/work/odd/report.json", max_bytes=1000) is None
+
+
+@pytest.mark.parametrize(
+    "leads",
+    [
+        "ln -s /work/odd /work/odd",
+        "for i in $(seq 60); do ln -sfn /work/l$((i + 1)) /work/l$i; done; ln -s /work/l1 /work/odd",
+        "python3 -c \"import os; os.symlink('/' + 'a' * 300, '/work/odd')\"",
+        "python3 -c \"import os; os.symlink('/' + 'a/' * 2000, '/work/odd')\"",
+        "ln -s /proc/self/fd /work/odd",
+        "mkfifo /work/odd",
+    ],
+    ids=["circle", "long chain", "long name", "long path", "its reader", "pipe"],
+)
+def test_a_path_that_leads_nowhere_is_no_fault_of_the_machine(shared: Machine, leads: str) -> None:
+    status, output = run(shared, f"rm -rf /work/odd; {leads}")
+    assert status == 0, output
+    with contextlib.suppress(ReportRejected):  # the agent's doing too, and as good an answer
+        assert shared.read_file("/work/odd/report.json", max_bytes=1000) is None
 
 
 def test_read_file_rejects_a_device(shared: Machine) -> None:

@@ -104,6 +104,16 @@ def test_a_full_disk_is_trouble(make: Make) -> None:
 
 
 @pytest.mark.slow
+def test_names_of_one_file_do_not_fill_the_disk(make: Make) -> None:
+    machine = make(limits=candidate_limits(disk_bytes=60_000_000))
+    run(machine, "head -c 30000000 /dev/urandom > /work/one; for i in 1 2 3 4; do ln /work/one /work/name-$i; done")
+    time.sleep(5)
+    assert machine.trouble() is None
+    run(machine, "head -c 20000000 /dev/zero >> /work/one; head -c 20000000 /dev/urandom > /work/two; true")
+    assert wait_for_trouble(machine) == "disk"
+
+
+@pytest.mark.slow
 def test_exhausted_memory_is_trouble(make: Make) -> None:
     machine = make(limits=candidate_limits(memory_bytes=200_000_000))
     hog = "import time\na=[]\nfor _ in range(60): a.append(b'x'*10_000_000)\ntime.sleep(20)"

@@ -155,6 +155,35 @@ if os.path.exists("/work/report.json"):
     print("after the end:", call(words="after"))
 PY
 """,
+    # Leaves no room for any process of the harness, and makes the way to the report one that nobody can go.
+    "crowds": """
+python3 - <<'PY'
+import os, signal, time
+crowd = []
+if os.fork():
+    time.sleep(3)
+    os._exit(0)
+os.setsid()
+for fd in range(3):
+    os.dup2(os.open("/dev/null", os.O_RDWR), fd)
+while not os.path.exists("/work/report.json"):
+    time.sleep(0.02)
+while True:
+    try:
+        child = os.fork()
+    except OSError:
+        time.sleep(0.01)
+        continue
+    if not child:
+        while True:
+            time.sleep(900)
+PY
+true
+""",
+    "hides": """
+cd / && mv /work /hidden && python3 -c "import os; os.symlink('/' + 'a' * 300, '/work')"
+true
+""",
     # Prints without end.
     "floods": """
 yes 0123456789abcdefghijklmnopqrstuvwxyz

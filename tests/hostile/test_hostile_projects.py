@@ -30,7 +30,9 @@ ENDS: dict[str, dict[str, Any]] = {
     "prints": WHOLE,
     "tampers": WHOLE,
     "calls": WHOLE,
+    "crowds": WHOLE,
     "kills": {"cause": None, **NOTHING},
+    "hides": {"cause": None, **NOTHING},
     "fills": {"cause": "disk_limit", **NOTHING},
     "floods": {"cause": "recording_limit", **NOTHING},
     "forks": {"cause": "deadline", "outcome": "timeout", "total": 0},
@@ -127,6 +129,10 @@ def test_a_faked_report_is_known_by_what_it_proves(attempts: Attempts) -> None:
     assert b"All works." in tried.evidence("report.json")
     assert "says_only" in [flag["flag"] for flag in tried.attempt["audit"]]
     assert tried.attempt["quiet"]["survivors_ended"] >= 1
+
+
+def test_a_crowd_left_the_harness_no_room_and_was_ended(attempts: Attempts) -> None:
+    assert attempts.of("crowds").attempt["quiet"]["survivors_ended"] > 30
 
 
 def test_attempts_after_them_are_unharmed(attempts: Attempts) -> None:

@@ -25,6 +25,8 @@ from referee.protocols import WORK, Completed
 
 #: Processes of a machine at rest: init and the main process.
 AT_REST = 2
+#: How the engine says that a path leads nowhere: a file stands above it, or a link to a name that nothing can have.
+_LEADS_NOWHERE = ("not a directory", "file name too long", "too many levels of symbolic links")
 #: How long the kernel may take to end a machine's processes.
 DEATH_SECONDS = 60
 
@@ -105,7 +107,7 @@ class DockerMachine:
         except ENGINE_ERRORS as exc:
             if "too many links" in str(exc):  # links in a circle, which the engine reports as an error of its own
                 raise ReportRejected(f"{path} is no regular file") from exc
-            if "not a directory" in str(exc):  # a file stands where a directory above it should be
+            if any(words in str(exc) for words in _LEADS_NOWHERE):
                 return None
             raise fault(exc, f"reading {path}") from exc
         if opened is None:

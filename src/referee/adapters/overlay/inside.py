@@ -33,6 +33,8 @@ _LINKS = {
     "stdout": "/proc/self/fd/1",
     "stderr": "/proc/self/fd/2",
 }
+#: How the kernel says that nothing stands at a path, whatever links lead to it.
+_LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 _PROTECTED = ("sys", "sysrq-trigger", "irq", "bus")
 _LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
@@ -273,10 +275,8 @@ class _Server:
         look = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             directory = os.open(request["path"], look)
-        except (FileNotFoundError, NotADirectoryError):
-            return {"missing": True}
         except OSError as exc:
-            if exc.errno != errno.ELOOP:
+            if exc.errno not in _LEADS_NOWHERE:
                 raise
             return {"missing": True}
         out, tar = os.pipe2(os.O_CLOEXEC)
@@ -348,7 +348,9 @@ def _open(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """A handle on a path as it stands in the machine, not opened: nothing is followed, read or waited for."""
     try:
         fd = os.open(request["path"], os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as exc:
+        if exc.errno not in _LEADS_NOWHERE:
+            raise
         return {"missing": True}
     fds.append(fd)
     return {"regular": stat.S_ISREG(os.fstat(fd).st_mode)}
