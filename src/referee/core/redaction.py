@@ -171,6 +171,10 @@ class Redactor:
         """Whether a part that counts of a value stands in a canonical view (``core.spellings``)."""
         return bool(self._forms) and self._seen(view)
 
+    def seen_short(self, data: bytes) -> bool:
+        """Whether a value too short for the canonical view stands in bytes, as it is written."""
+        return bool(self._short) and self._holds_short(data)
+
     def begun(self, view: bytes, least: int) -> int:
         """How many of the last characters of a canonical view stand together in a value: it may be about to be spelt.
 
