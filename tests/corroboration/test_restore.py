@@ -165,9 +165,10 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
 @pytest.mark.slow
 def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(machine: Machine, pinned: Path) -> None:
     shell(machine, "echo changed > tests/test_a.py; echo x > conftest.py; echo 'x = 1' > sitecustomize.py")
+    shell(machine, "cp /lib/*-linux-gnu/libdl.so.2 /tmp/l.so && echo /tmp/l.so > /etc/ld.so.preload")
     found = restore(machine, pinned, tests=False)
     assert found is not None
-    assert (found.restored, found.removed) == ((), ("/work/project/sitecustomize.py",))
+    assert (found.restored, found.removed) == ((), ("/etc/ld.so.preload", "/work/project/sitecustomize.py"))
 
 
 @pytest.mark.engine

@@ -38,7 +38,8 @@ cd "$1" || exit 0
 shift
 $B find . -type d \\( "$@" \\) -prune -o -type f -print0 | $B xargs -0 -r $B sha256sum
 """
-# Beside the project: what every Python start reads, unless a package brought it; and configuration above the project.
+# Beside the project: what every start of Python, or of any program, reads, unless a package brought it; configuration
+# above the project.
 _BESIDE = """
 hex() { $B od -An -v -tx1 | $B tr -d ' \\n'; }
 owned() {
@@ -60,6 +61,7 @@ while IFS= read -r file; do
   esac
   owned "$file" "$name" "$directory" || tell "$file"
 done
+[ ! -s /etc/ld.so.preload ] || tell /etc/ld.so.preload
 [ "$1" = tests ] || exit 0
 for directory in / /work; do
   for name in conftest.py pytest.ini .pytest.ini tox.ini setup.cfg jest.config.js jest.config.ts jest.config.json; do
