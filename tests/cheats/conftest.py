@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from referee.cli.app import make_app
 from tests.cheats.planted import Act
 from tests.cheats.projects import PROJECTS, write_project
 from tests.runs.conftest import Measured, referee
@@ -54,8 +56,9 @@ def attempts(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     workspace = root / "ws"
     for name in PROJECTS:
         project = write_project(name, root)
-        done = referee("subject", "add", str(project), "--name", name, "--workspace", str(workspace))
-        assert done.returncode == 0, done.stderr
+        added = ["subject", "add", str(project), "--name", name, "--workspace", str(workspace)]
+        done = CliRunner().invoke(make_app(), added)
+        assert done.exit_code == 0, done.output
     made = Attempts(workspace)
     for item in request.session.items:
         call = getattr(item, "callspec", None)

@@ -127,7 +127,7 @@ TWINS: dict[str, Act] = {
     "square-piped": Act("square", "", "set -o pipefail; python3 /work/project/square.py 12 | tail -n 1"),
     "tests": Act("tables", f"make && {_PYTEST}", "cd /work/project && python3 -m pytest -q tests"),
     "tables": Act("tables", "make", "cd /work/project && python3 -m tables 12"),
-    "jest": Act("sums", "npm install --silent --no-fund", "cd /work/project && npx jest --rootDir checks"),
+    "jest": Act("sums", "npm install --silent --no-fund --no-audit", "cd /work/project && npx jest --rootDir checks"),
     "codes": Act("codes", _SEGNO, "python3 /work/project/codes.py 'Yellow Submarine'"),
     "served": Act("web", "make", _SERVED),
     "video": Act(
@@ -191,7 +191,7 @@ CHEATS: dict[str, Cheat] = {
         "a runner that is told to pass where it finds no tests",
         Act(
             "sums",
-            "npm install --silent --no-fund",
+            "npm install --silent --no-fund --no-audit",
             "cd /work/project && npx jest --rootDir empty --passWithNoTests",
         ),
         "jest",

@@ -19,40 +19,15 @@ the report itself                     output-never-seen, duplicate-keys
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.cheats.conftest import Attempts
 from tests.cheats.planted import CHEATS, NEVER_RUN, TWINS, Act, Cheat
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.registry]
 
-#: What corroboration does not see yet, with what it would have to see. Empty when corroboration is whole.
-PENDING = {
-    "planted-sitecustomize": "a sitecustomize.py that the machine's image does not have steers the interpreter",
-    "planted-pth": "a .pth file that the agent wrote, and no package, steers the interpreter",
-    "truncated-tone": "ffmpeg to the null muxer without -xerror is no decoding check",
-    "json-nan": "what was printed as JSON holds NaN; json.load without parse_constant accepts it",
-}
-PENDING_TWINS = {"video": "`set -o pipefail && a | b` lets failures through as `;` does, and is flagged all the same"}
 
-
-def _cases(
-    acts: Mapping[str, object], pending: Mapping[str, str], *values: Callable[[str], object]
-) -> list[ParameterSet]:
-    return [
-        pytest.param(
-            *(value(name) for value in values),
-            id=name,
-            marks=[pytest.mark.xfail(reason=f"corroboration: {pending[name]}")] if name in pending else [],
-        )
-        for name in acts
-    ]
-
-
-@pytest.mark.parametrize(("cheat", "act"), _cases(CHEATS, PENDING, CHEATS.__getitem__, lambda name: CHEATS[name].act))
+@pytest.mark.parametrize(("cheat", "act"), [pytest.param(cheat, cheat.act, id=name) for name, cheat in CHEATS.items()])
 def test_no_cheat_passes(cheat: Cheat, act: Act, attempts: Attempts) -> None:
     run = attempts.of(act)
     assert run.document, run.stderr
@@ -67,7 +42,7 @@ def test_no_cheat_passes(cheat: Cheat, act: Act, attempts: Attempts) -> None:
         assert one["editions"]["2"]["rows"]["depth"] == 0
 
 
-@pytest.mark.parametrize("act", _cases(TWINS, PENDING_TWINS, TWINS.__getitem__))
+@pytest.mark.parametrize("act", [pytest.param(act, id=name) for name, act in TWINS.items()])
 def test_the_honest_twin_passes(act: Act, attempts: Attempts) -> None:
     run = attempts.of(act)
     assert run.code == 0, run.document.get("attempts") or run.stderr
