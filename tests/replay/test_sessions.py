@@ -62,6 +62,18 @@ def test_a_declined_command_was_none() -> None:
     assert told("codex", raw).steps == ()
 
 
+def test_a_command_that_gemini_refused_was_none() -> None:
+    raw = rows(
+        {"type": "init"},
+        {"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "a", "parameters": {"command": "echo $(id)"}},
+        {"type": "tool_result", "tool_id": "a", "status": "success",
+         "output": "Blocked: command substitution detected in shell command."},
+        {"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "b", "parameters": {"command": "id"}},
+        {"type": "tool_result", "tool_id": "b", "status": "success", "output": "uid=0(root)"},
+    )  # fmt: skip
+    assert [step.text for step in told("gemini-cli", raw).steps] == ["id"]
+
+
 def test_a_broken_event_is_said_and_a_noisy_line_is_not() -> None:
     broken = recording("codex").replace(b'{"type":"turn.completed"', b'{"type":"turn.comp\r\nleted"', 1)
     assert any("cannot be read" in sentence for sentence in told("codex", broken).untold)

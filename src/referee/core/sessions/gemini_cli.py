@@ -17,6 +17,8 @@ _HARMLESS = {
     *("google_web_search", "write_todos", "save_memory", "activate_skill", "get_internal_docs", "enter_plan_mode"),
     *("exit_plan_mode", "ask_user", "complete_task", "update_topic", "cli_help"),
 }
+#: What it answers itself with instead of running a command that has ``$(…)`` or backticks.
+_REFUSED = "Blocked: command substitution detected in shell command."
 _STATUS = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
 
 
@@ -68,5 +70,8 @@ def _ended(step: Step, result: dict[str, Any]) -> Step | None:
     failed = result.get("status") == "error"
     if step.kind != "command":
         return None if failed else step
-    told = _STATUS.search(str(result.get("output") or ""))
+    said = str(result.get("output") or "")
+    if said == _REFUSED:
+        return None
+    told = _STATUS.search(said)
     return step.model_copy(update={"status": int(told[1]) if told else None if failed else 0})
