@@ -164,6 +164,12 @@ def test_a_stand_in_behind_the_port_demotes(
         (b"5 passed, 2 skipped in 0.01s\n", "corroborated"),
         (b"Ran 3 tests in 0.000s\n\nOK (skipped=1)\n", "corroborated"),
         (b"10 passing\n2 pending\n", "corroborated"),
+        (b"===== 2 skipped, 1 warning in 0.12s =====\n", "not_observed"),
+        (b"running 0 tests\ntest result: ok. 0 passed; 0 failed; finished in 0.00s\n", "not_observed"),
+        (b"test result: ok. 0 passed; 0 failed\ntest result: ok. 3 passed; 0 failed\n", "corroborated"),
+        (b"?   \tgo.example/a\t[no test files]\n", "not_observed"),
+        (b"5 tests completed, 1 skipped\nBUILD SUCCESSFUL in 3s\n", "corroborated"),
+        (b"all well, 3 skipped\n", "corroborated"),
     ],
 )
 def test_a_test_run_must_have_run_a_test(output: bytes, status: str) -> None:

@@ -38,17 +38,20 @@ _OUTPUT_BYTES = 4_000_000
 _SHOWN = 6
 _NO_TESTS = re.compile(
     r"\bRan 0 tests\b|\bno tests ran\b|\bcollected 0 items\b|\bNo tests? (?:found|files? found|were found)\b"
-    r"|(?<!\d)0 passing\b|\b0 tests?, 0 |\bTests run: 0\b|\bTests: +0 total|(?<!\d)0 examples\b|^1\.\.0\b|^# tests 0$",
+    r"|(?<!\d)0 passing\b|\b0 tests?, 0 |\bTests run: 0\b|\bTests: +0 total|(?<!\d)0 examples\b|^1\.\.0\b|^# tests 0$"
+    r"|(?<!\d)0 passed;|\[no test files\]",
     re.IGNORECASE | re.MULTILINE,
 )
 _SOME_TESTS = re.compile(
-    r"(?<!\d)[1-9]\d* (?:passed|passing|tests? passed|examples?)\b|\bRan [1-9]\d* tests?\b|\bTests run: [1-9]"
-    r"|^(?-i:ok \S|PASS\b)|^# pass [1-9]|\b[1-9]\d* passed;",
+    r"(?<!\d)[1-9]\d* (?:passed|passing|tests? (?:passed|completed)|examples?)\b|\bRan [1-9]\d* tests?\b"
+    r"|\bTests run: [1-9]|^(?-i:ok \S|PASS\b)|^# pass [1-9]|\b[1-9]\d* passed;",
     re.IGNORECASE | re.MULTILINE,
 )
 #: What Python's own runner says of a run, and of how many tests of it were skipped.
 _RAN = re.compile(r"\bRan (\d+) tests?\b|\bOK \(skipped=(\d+)\)")
-_ALL_SKIPPED = re.compile(r"(?<!\d)[1-9]\d* (?:skipped|deselected|pending)\b", re.IGNORECASE)
+_ALL_SKIPPED = re.compile(
+    r"^[= ]*(?:[1-9]\d* (?:skipped|deselected|xfailed|warnings?)(?:, )?){1,4} in <duration>[= ]*$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
