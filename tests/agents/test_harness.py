@@ -19,7 +19,7 @@ from referee.cli.wiring import make_agent
 from referee.errors import ConfigError, NothingMatched, UsageError
 from referee.protocols import Access, ModelNeed
 
-NAMED = {"mini-swe-agent", "codex", "claude-code", "gemini-cli", "opencode", "aider"}
+NAMED = {"mini-swe-agent", "codex", "claude-code", "gemini-cli", "opencode", "aider", "openhands"}
 SECRET = "tok-0123456789abcdef"
 ACCESS = Access(base_url="http://172.20.0.1:40123", model="vendor/some-model:1", secret=SECRET)
 MISSION = mission(

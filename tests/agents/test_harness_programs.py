@@ -1,6 +1,6 @@
 """The real programs, installed at their pinned versions, in machines: what they run sees nothing of theirs.
 
-aider's installation takes minutes: it is tried with ``REFEREE_ALL_AGENTS=1``.
+The installations of aider and OpenHands take minutes: they are tried with ``REFEREE_ALL_AGENTS=1``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.registry, pytest.mark.slow]
 
 PROGRAMS = ["mini-swe-agent", "codex", "opencode", "claude-code", "gemini-cli"]
 if os.environ.get("REFEREE_ALL_AGENTS"):
-    PROGRAMS.append("aider")
+    PROGRAMS += ["aider", "openhands"]
 
 KEY = "sk-run-7d1f0c2b9a8e4f6d5c3b2a190817f6e5"
 SEE = "/root/seen"

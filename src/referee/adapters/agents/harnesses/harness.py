@@ -34,6 +34,7 @@ class Install(_Part):
 
     Args:
         python: install ``requirements.lock`` for a Python of the agent's own.
+        newer_python: that Python is the next Debian's, with its own C library, for programs that need one.
         npm: install ``package-lock.json``; ``take`` says what of it is kept.
         node: bring a node of the agent's own, from ``node.lock``.
         take: path below ``/opt/agent`` by path (or pattern) below the npm project; ``{arch}`` is npm's word for the
@@ -43,6 +44,7 @@ class Install(_Part):
     """
 
     python: bool = False
+    newer_python: bool = False
     npm: bool = False
     node: bool = False
     take: dict[str, str] = {}

@@ -141,7 +141,7 @@ def _make(harness: Harness, site: Site, sandbox: Sandbox, home: Path, made_of: d
 def _stage(harness: Harness) -> io.BytesIO:
     """What ``install.sh`` works from: the files, and what is asked of it as one line each."""
     wanted = harness.install
-    plan = [*(f"python={wanted.python}", f"npm={wanted.npm}", f"node={wanted.node}")]
+    plan = [f"{part}={getattr(wanted, part)}" for part in ("python", "newer_python", "npm", "node")]
     files = dict(harness.installed_files())
     files["plan"] = "\n".join(line.lower() for line in plan).encode() + b"\n"
     files["take"] = "".join(f"{place} {pattern}\n" for place, pattern in wanted.take.items()).encode()

