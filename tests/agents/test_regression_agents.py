@@ -15,10 +15,9 @@ from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, Regressi
 from referee.publish.names import BUILT_IN
 from tests.runs.conftest import referee
 
-#: Bundled subjects: a package of each registry, a C program, a server whose port is promised.
+#: Bundled subjects: a package, a C program, a server whose port is promised.
 SUBJECTS = (
     pytest.param("segno", marks=pytest.mark.registry),
-    pytest.param("ms", marks=pytest.mark.registry),
     "make-c",
     "json-server-port-taken",
 )
