@@ -81,6 +81,18 @@ def test_only_the_model_of_the_run_is_served(model: Any, tmp_path: Path) -> None
     assert exchange.refused == "model"
 
 
+def test_a_model_named_with_half_a_character_is_noted_and_takes_no_place(tmp_path: Path) -> None:
+    body = b'{"model": "\\ud800", "messages": []}'
+    with gate(tmp_path, said_json(chat(1, 1))) as open_gate:
+        answers = {open_gate.send("POST", "/v1/chat/completions", body).status for _ in range(call.MOST_AT_ONCE + 1)}
+        assert open_gate.chat().status == 200
+        facts = open_gate.close()
+        noted = open_gate.exchanges()
+    assert answers == {404}
+    assert (facts.refused, facts.broken) == (call.MOST_AT_ONCE + 1, None)
+    assert sum(one.refused == "model" for one in noted) == facts.refused
+
+
 def test_a_model_that_is_named_twice_is_asked_once_and_as_it_was_checked(tmp_path: Path) -> None:
     body = b'{"model": "dear-1", "max_tokens": 5, "messages": [], "mod\\u0065l": "scripted-1"}'
     with gate(tmp_path, said_json(chat(1, 1))) as open_gate:

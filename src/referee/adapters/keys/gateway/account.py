@@ -109,11 +109,11 @@ class Account:
         return cost / _NANOS
 
     def note(self, exchange: Exchange) -> None:
-        """Write an exchange down."""
+        """Write an exchange down. The record counts what happened, also where it could not be written."""
         self.exchanges.append(exchange)
         try:
             self.write(exchange)
-        except OSError as exc:
+        except (OSError, ValueError) as exc:
             self.broken = f"a call could not be noted: {type(exc).__name__}"
 
     def facts(self, *, deleted: bool, how: str) -> SpendingFacts:

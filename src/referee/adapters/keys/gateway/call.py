@@ -95,10 +95,12 @@ class Call:
             self._so.status = 500
             return _json(500, self._said(500, "gateway", "the gateway itself failed"))
         finally:
-            self._settle()
-            self._note()
-            if task is not None:
-                self._account.under_way.discard(task)
+            try:
+                self._settle()
+                self._note()
+            finally:
+                if task is not None:
+                    self._account.under_way.discard(task)
 
     async def _try(self) -> web.StreamResponse:
         path = self._request.rel_url.raw_path
@@ -336,7 +338,9 @@ class Call:
             self._answer += data[: max(0, self._bodies.most - len(self._answer))]
 
     def _shown(self, name: str) -> str:
-        return self._account.redactor.redact_text(name)[:_LONGEST_NAME]
+        """A name that the agent chose, as it is noted: half characters of JSON are in no UTF-8."""
+        whole = name.encode("utf-8", "replace").decode()
+        return self._account.redactor.redact_text(whole)[:_LONGEST_NAME]
 
     def _elapsed(self) -> float:
         return round((perf_counter() - self._begun) * 1000, 3)
