@@ -109,7 +109,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(model: ScriptedModel, price: Price = PRICE) -> str:
-    told = price.model_dump(exclude={"source", "per_request"})
+    told = price.model_dump(include={"input", "output", "cached_input", "cache_write"})
     return f"""\
 [upstreams.local]
 base_url = "{model.url}/v1"
