@@ -30,7 +30,7 @@ COMMANDS = (
     f"mkdir -p {SEE}; env -0 > {SEE}/environment; /usr/bin/which node npm python3 git rg > {SEE}/programs",
     f"cat /proc/[0-9]*/cmdline > {SEE}/command-lines; ls /run/agent > {SEE}/placed",
     f"python3 -c 'import sys; print(sys.executable, sys.prefix)' > {SEE}/python",
-    "printf 'MARK-%s\\n' 42; exit 3",
+    "printf 'MARK-%s\\n' 42; (exit 3)",
     "printf '{\"left\": true}' > /work/report.json",
 )
 #: No variable of a runtime, and none of the agent's own.
