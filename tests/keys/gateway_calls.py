@@ -80,7 +80,11 @@ class Gate:
         return facts
 
     def exchanges(self) -> list[Exchange]:
-        """All calls; the key is closed first, so that the last one is written down."""
+        """All calls of the agent."""
+        return [one for one in self.log() if not one.probe]
+
+    def log(self) -> list[Exchange]:
+        """All lines; the key is closed first, so that the last one is written down."""
         self.close()
         lines = self.keys.exchanges(self.run)
         assert lines is not None

@@ -102,7 +102,7 @@ def test_what_is_written_to_a_cache_for_an_hour_is_told_apart() -> None:
     }
     metered = read_answer("anthropic-messages", json.dumps({"usage": told}).encode())
     assert metered is not None
-    assert (metered.usage, metered.long_written) == (Usage(input=31, output=1, cache_write=30), 20)
+    assert metered.usage == Usage(input=31, output=1, cache_write=30, cache_write_long=20)
 
 
 def test_a_later_event_with_zeros_does_not_undo_an_earlier_one() -> None:

@@ -95,9 +95,9 @@ def test_bodies_are_kept_only_where_asked_for_and_redacted(tmp_path: Path) -> No
 @pytest.mark.parametrize("spelt", [KEY, KEY[:24], KEY.upper(), "-".join(KEY)])
 def test_an_error_that_repeats_the_real_key_reaches_the_machine_without_it(spelt: str, tmp_path: Path) -> None:
     said = {"error": {"message": f"Incorrect API key provided: {spelt}"}}
-    with gate(tmp_path, said_json(said, status=401)) as open_gate:
+    with gate(tmp_path, said_json(said, status=400)) as open_gate:
         answer = open_gate.chat()
-    assert answer.status == 401
+    assert answer.status == 400
     assert not Redactor({"real": KEY}).holds(answer.body)
     assert "Incorrect API key provided" in answer.document()["error"]["message"]
 

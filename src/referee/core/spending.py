@@ -19,7 +19,8 @@ Broker = Literal["gateway", "openrouter", "litellm"]
 
 
 class Price(Fact):
-    """US dollars per million tokens. ``cached_input``: input read from a cache; ``cache_write``: input put there.
+    """US dollars per million tokens. ``cached_input``: input read from a cache; ``cache_write``: input put there;
+    ``cache_write_long``: put there for an hour. What has no price of its own costs what it is a part of.
 
     ``per_request`` is added once a call. ``source`` says where the figures are from, with their date or version.
     """
@@ -28,17 +29,22 @@ class Price(Fact):
     output: float
     cached_input: float | None = None
     cache_write: float | None = None
+    cache_write_long: float | None = None
     per_request: float = 0.0
     source: str
 
 
 class Usage(Fact):
-    """Tokens of one exchange, as the upstream counted them. ``input`` is all input: cached and written included."""
+    """Tokens of one exchange, as the upstream counted them. ``input`` is all input: cached and written included.
+
+    ``cache_write_long``: of ``cache_write``, what was written for an hour.
+    """
 
     input: int
     output: int
     cached_input: int = 0
     cache_write: int = 0
+    cache_write_long: int = 0
 
 
 class Exchange(Fact):
@@ -51,10 +57,15 @@ class Exchange(Fact):
         status: what the agent was answered (HTTP).
         upstream_status: what the upstream answered; None where it was not asked or gave no answer.
         refused: why it was not sent upstream (``cap``, ``model``, ``path``, ``body``, ``busy``); None where it was.
-        broke: how the upstream failed (``timeout``, ``connect``, ``reset``, ``protocol``); None where it did not.
+        broke: how the upstream failed (``timeout``, ``connect``, ``reset``, ``protocol``, ``error``: said inside an
+            answer); None where it did not.
         usage: None where the upstream told none: then ``cost_usd`` is the upper estimate, never 0.
         upper_usd: the estimate that was held before it was sent.
         cost_usd: what was settled.
+        price: by which ``cost_usd`` follows from ``usage``: that of the step which the call's input reached.
+        probe: asked by the gateway itself, to see whether the model answers anybody: no call of the agent, and none
+            of its money.
+        times: so many refused calls of one kind are told in this line.
     """
 
     at: str
@@ -71,6 +82,9 @@ class Exchange(Fact):
     cost_usd: float
     first_byte_ms: float | None
     latency_ms: float
+    price: Price | None = None
+    probe: bool = False
+    times: int = 1
 
 
 class SpendingFacts(Fact):
@@ -83,8 +97,9 @@ class SpendingFacts(Fact):
         cap_usd: the limit in force.
         spent_usd: the sum; None where the broker could not tell.
         calls: exchanges that went upstream; ``refused`` those that did not.
-        failed_upstream: of the calls, those that the upstream failed (status 401, 402, 429, 5xx, or no whole answer).
-        ended_by_upstream: the last call of the run was one of these.
+        failed_upstream: of the calls, those that the upstream failed (status 401, 402, 403, 429, 5xx, or no whole
+            answer).
+        ended_by_upstream: the last call of the run was one of these, and the gateway's own probe failed as well.
         capped: at least one call was refused because it might have exceeded the cap.
         broken: how the broker's own part failed under the run (its thread died, it could not forward or note a call);
             None where it did not. Such an attempt is not the agent's failure.
@@ -116,9 +131,9 @@ def cost_usd(usage: Usage, price: Price) -> float:
     plain = max(0, usage.input - usage.cached_input - usage.cache_write)
     cached = price.cached_input if price.cached_input is not None else price.input
     written = price.cache_write if price.cache_write is not None else price.input
-    tokens = (
-        plain * price.input + usage.cached_input * cached + usage.cache_write * written + usage.output * price.output
-    )
+    long = price.cache_write_long if price.cache_write_long is not None else written
+    tokens = plain * price.input + usage.cached_input * cached + usage.output * price.output
+    tokens += (usage.cache_write - usage.cache_write_long) * written + usage.cache_write_long * long
     return tokens / 1e6 + price.per_request
 
 
@@ -130,5 +145,5 @@ def upper_usd(request_bytes: int, max_output_tokens: int, price: Price) -> float
         max_output_tokens: the most that it can be answered with.
         price: of its model.
     """
-    dearest = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
+    dearest = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0, price.cache_write_long or 0.0)
     return (request_bytes * dearest + max_output_tokens * price.output) / 1e6 + price.per_request

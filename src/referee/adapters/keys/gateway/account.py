@@ -7,41 +7,33 @@ exceed it together. Lives on the gateway's loop; amounts are whole billionths of
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from referee.adapters.keys.gateway.estimate import Seen
 from referee.adapters.keys.gateway.prices import Tariff
 from referee.adapters.keys.gateway.upstream import Upstream
 from referee.core.redaction import Redactor
-from referee.core.spending import Exchange, Price, SpendingFacts, Usage
+from referee.core.spending import Exchange, Price, SpendingFacts
+from referee.core.spending_sums import asked_the_model, failed, nanos, summed
 from referee.protocols import ModelNeed
 
+if TYPE_CHECKING:
+    from referee.adapters.keys.gateway.probe import Prober
+
 _NANOS = 10**9
+#: So many refused calls of one run are noted one by one; of those that follow, so many of a kind in one line.
+REFUSED_ONE_BY_ONE = 2_000
+REFUSED_TOGETHER = 1_000
+#: Calls of one run that go up, or are answered here: far more than any agent makes, and what a log may hold.
+MOST_CALLS = 50_000
+#: Of these, such as cost nothing (tokens counted, errors): so many at once, and so many a second from then on.
+FREE_AT_ONCE = 1_000
+FREE_PER_SECOND = 2.0
 #: At most so many calls of one run are under way or wait; more are refused (``busy``).
 MOST_AT_ONCE = 64
-#: Statuses that mean: the upstream did not do its part. 401 and 402 are about our credential and credit. Not 403: some
-#: providers say so to words that they do not like, which an agent or its project could use to have a run voided.
-_FAILED = frozenset({401, 402, 429})
-_SERVER_FAULT = 500
-
-
-def nanos(usd: float) -> int:
-    """US dollars in whole billionths, rounded up; the residue of how a float was computed does not count."""
-    return math.ceil(round(usd * _NANOS, 3))
-
-
-def failed(exchange: Exchange) -> bool:
-    """Whether the upstream failed the call."""
-    status = exchange.upstream_status
-    return exchange.broke is not None or (status is not None and (status in _FAILED or status >= _SERVER_FAULT))
-
-
-def _went_up(exchange: Exchange) -> bool:
-    """Neither refused, nor answered here (the list of models), nor given up by the agent while it waited."""
-    tried = exchange.upstream_status is not None or exchange.broke is not None or exchange.upper_usd > 0
-    return exchange.refused is None and tried
 
 
 @dataclass
@@ -78,6 +70,14 @@ class Account:
         self._cap = nanos(self.cap_usd)
         self._spent = 0
         self._held = 0
+        self._noted = 0
+        self._refused = 0
+        self._together: dict[tuple[str | None, str | None, int], Exchange] = {}
+        self._free = float(FREE_AT_ONCE)
+        self._free_at = monotonic()
+        #: A large request of the run is read by one call at a time.
+        self.reading = asyncio.Semaphore(1)
+        self.prober: Prober | None = None
         self._changed = asyncio.Event()
 
     @property
@@ -108,8 +108,53 @@ class Account:
         self._changed = asyncio.Event()
         return cost / _NANOS
 
+    @property
+    def swamped(self) -> bool:
+        """Whether it has made more calls than any agent makes."""
+        return self._noted >= MOST_CALLS or self._free_now() < 1
+
+    @property
+    def pestered(self) -> bool:
+        """Whether so many calls were refused that one more need not be answered at once."""
+        return self._refused >= REFUSED_ONE_BY_ONE
+
+    def cost_nothing(self) -> None:
+        """One of the calls that cost nothing was made."""
+        self._free = self._free_now() - 1
+
+    def _free_now(self) -> float:
+        now = monotonic()
+        self._free = min(float(FREE_AT_ONCE), self._free + (now - self._free_at) * FREE_PER_SECOND)
+        self._free_at = now
+        return self._free
+
     def note(self, exchange: Exchange) -> None:
-        """Write an exchange down. The record counts what happened, also where it could not be written."""
+        """Write an exchange down; refused ones of a kind together, once there are many."""
+        if exchange.refused is None:
+            self._noted += not exchange.probe
+        else:
+            self._refused += 1
+            if self._refused > REFUSED_ONE_BY_ONE:
+                kind = (exchange.refused, exchange.dialect, exchange.status)
+                before = self._together.get(kind)
+                one = exchange.model_copy(update={"path": "", "model": ""}) if before is None else before
+                times = 1 if before is None else before.times + 1
+                self._together[kind] = one.model_copy(update={"times": times})
+                if times >= REFUSED_TOGETHER:
+                    self._put(self._together.pop(kind))
+                return
+        self._put(exchange)
+        if self.prober is not None and exchange.dialect is not None and asked_the_model(exchange) and failed(exchange):
+            self.prober.suspect(exchange.dialect)
+
+    def note_the_rest(self) -> None:
+        """Write down what is still to be told together: no call follows."""
+        for exchange in self._together.values():
+            self._put(exchange)
+        self._together = {}
+
+    def _put(self, exchange: Exchange) -> None:
+        """The record counts what happened, also where it could not be written."""
         self.exchanges.append(exchange)
         try:
             self.write(exchange)
@@ -118,7 +163,7 @@ class Account:
 
     def facts(self, *, deleted: bool, how: str) -> SpendingFacts:
         """What stands in the record."""
-        return summed(
+        return facts_of(
             self.exchanges,
             key=self.key,
             model=self.need.model,
@@ -130,7 +175,7 @@ class Account:
         )
 
 
-def summed(
+def facts_of(
     exchanges: list[Exchange],
     *,
     key: str,
@@ -142,24 +187,14 @@ def summed(
     how: str,
 ) -> SpendingFacts:
     """The facts of a key from its exchanges."""
-    sent = [one for one in exchanges if _went_up(one)]
-    usages = [one.usage or Usage(input=0, output=0) for one in sent]
     return SpendingFacts(
         broker="gateway",
         key=key,
         model=model,
         cap_usd=cap_usd,
-        spent_usd=sum(nanos(one.cost_usd) for one in sent) / _NANOS,
-        calls=len(sent),
-        refused=sum(one.refused is not None for one in exchanges),
-        failed_upstream=sum(failed(one) for one in sent),
-        ended_by_upstream=bool(sent) and failed(sent[-1]),
-        capped=any(one.refused == "cap" for one in exchanges),
-        input_tokens=sum(usage.input for usage in usages),
-        cached_tokens=sum(usage.cached_input for usage in usages),
-        output_tokens=sum(usage.output for usage in usages),
         broken=broken,
         price=price,
         deleted=deleted,
         how=how,
+        **asdict(summed(exchanges)),
     )

@@ -8,7 +8,7 @@ have been charged; only where nothing was sent, or the upstream itself says that
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -19,21 +19,29 @@ from aiohttp import web
 
 from referee.adapters.keys.gateway import asked as asking
 from referee.adapters.keys.gateway.account import MOST_AT_ONCE, Account
-from referee.adapters.keys.gateway.asked import Asked, Unfit
+from referee.adapters.keys.gateway.asked import Asked
 from referee.adapters.keys.gateway.bodies import BodyLog
 from referee.adapters.keys.gateway.dialects import Route, dialect_near, error_body, models_body, route_of
 from referee.adapters.keys.gateway.forward import Forwarded, Forwarder, NoAnswer, kept_headers
-from referee.adapters.keys.gateway.metering import MOST_READ, NOTHING, Events, Metered, read_answer
+from referee.adapters.keys.gateway.metering import MOST_READ, NOTHING, Events, Metered, read_answer, read_failure
+from referee.adapters.keys.gateway.unfit import Unfit
 from referee.core.spending import Dialect, Exchange, upper_usd
 
 #: The largest request that is taken; real ones stay below a few megabytes.
-MOST_REQUEST = 32 * 2**20
+MOST_REQUEST = 8 * 2**20
+#: A larger one is read while no other such of the run is, so that the loop has time for other runs in between.
+LARGE_REQUEST = 2**18
+#: Seconds for which a refusal waits, once a run has had very many.
+PESTERED_SECONDS = 0.25
+#: An upstream that is silent for so many seconds when its client gives up, or the run ends, may be at fault.
+SILENT_SECONDS = 20.0
 #: Seconds within which a request's body must have come.
 REQUEST_SECONDS = 120.0
 #: What the metadata keeps of a name that the agent chose.
 _LONGEST_NAME = 200
 #: The agent let go, or its key was closed, before it had its answer (nginx's word for it).
 GONE = 499
+_SWAMPED = "this key has made very many calls"
 _TOO_MANY = "too many calls of this key are under way"
 
 
@@ -73,6 +81,8 @@ class Call:
         self._settled = False
         self._asked: Asked | None = None
         self._answer = bytearray()
+        self._events: Events | None = None
+        self._heard_at: float | None = None
 
     async def serve(self) -> web.StreamResponse:
         """Answer the request and note the exchange."""
@@ -83,15 +93,18 @@ class Call:
         try:
             return await self._try() if not busy else self._refuse(Unfit(_TOO_MANY, "busy", 429))
         except Unfit as exc:
+            if self._account.pestered and not busy:
+                await asyncio.sleep(PESTERED_SECONDS)
             return self._refuse(exc)
         except (ConnectionError, aiohttp.ClientError) as exc:
-            self._so.status = GONE
+            self._let_go()
             raise ConnectionResetError from exc
         except asyncio.CancelledError:
-            self._so.status = GONE
+            self._let_go()
             raise
         except Exception as exc:  # noqa: BLE001 — a fault of ours is told in the record; the gateway serves on
-            self._account.broken = f"a call could not be forwarded: {type(exc).__name__}"
+            if self._asked is not None:  # before, it is what the client sent that could not be read
+                self._account.broken = f"a call could not be forwarded: {type(exc).__name__}"
             self._so.status = 500
             return _json(500, self._said(500, "gateway", "the gateway itself failed"))
         finally:
@@ -101,6 +114,13 @@ class Call:
             finally:
                 if task is not None:
                     self._account.under_way.discard(task)
+
+    def _let_go(self) -> None:
+        """The client gave up, or the run is over: whether the upstream had been silent for long."""
+        self._so.status = GONE
+        silent = self._heard_at is not None and perf_counter() - self._heard_at >= SILENT_SECONDS
+        if silent and self._sent.yes and self._so.broke is None:
+            self._so.broke = "timeout"
 
     async def _try(self) -> web.StreamResponse:
         path = self._request.rel_url.raw_path
@@ -112,22 +132,24 @@ class Call:
         so.dialect = near if route is None or route.dialect is None else route.dialect
         if route is None:
             raise Unfit(f"{self._request.method} is not served at this path", "path", 404)
+        if account.swamped:
+            raise Unfit(_SWAMPED, "busy", 429)
         if route.kind == "models":
             return self._models(route)
-        if so.dialect not in account.upstream.dialects:
-            raise Unfit(f"the upstream does not speak {so.dialect}", "path", 404)
+        if so.dialect != account.need.dialect:
+            raise Unfit(f"this key is for the surface {account.need.dialect} only", "path", 404)
         self._asked = asked = await self._read(route, so.dialect)
         so.streamed = asked.streamed
         if route.kind == "answer":
-            await self._hold(asked, so.dialect)
+            await self._hold(asked)
         else:
             so.metered = NOTHING
         return await self._send(route, asked)
 
-    async def _hold(self, asked: Asked, dialect: Dialect) -> None:
+    async def _hold(self, asked: Asked) -> None:
         """Set the most that the call can cost aside."""
         account, so = self._account, self._so
-        most = account.seen.most_tokens(dialect, asked.body)
+        most = account.seen.most_tokens(asked)
         so.upper = upper_usd(most, asked.max_output_tokens, account.tariff.dearest)
         if not await account.hold(so.upper):
             left = f"this call might exceed what is left of the run's {account.cap_usd:g} USD, so it was not sent"
@@ -152,7 +174,14 @@ class Call:
         Raises:
             Unfit: it is not to be sent.
         """
-        document = asking.read_object(await self._body())
+        body = await self._body()
+        async with self._account.reading if len(body) > LARGE_REQUEST else nullcontext():
+            if len(body) > LARGE_REQUEST:
+                await asyncio.sleep(0)
+            return self._looked_at(route, dialect, body)
+
+    def _looked_at(self, route: Route, dialect: Dialect, body: bytes) -> Asked:
+        document = asking.read_object(body)
         upstream, need = self._account.upstream, self._account.need
         model = asking.named_model(document, route.model)
         if model != need.model:
@@ -160,7 +189,7 @@ class Call:
             raise self._other_model()
         self._so.model = model
         if route.kind == "count":
-            return asking.counting(document, model)
+            return asking.counting(document, dialect, model)
         most = upstream.max_output_tokens
         return asking.bounded(document, dialect, model, streamed=route.streams, most=most, host=upstream.host)
 
@@ -187,9 +216,11 @@ class Call:
 
     async def _send(self, route: Route, asked: Asked) -> web.StreamResponse:
         so = self._so
+        self._heard_at = perf_counter()
         try:
             async with self._forwarder.send(self._account.upstream, route, asked, self._request, self._sent) as answer:
                 so.upstream_status = answer.status
+                self._heard_at = perf_counter()
                 if asked.streamed and answer.status < 300:  # noqa: PLR2004 — HTTP's success
                     return await self._stream(answer, asked)
                 body = await answer.whole()
@@ -204,11 +235,14 @@ class Call:
             self._settle()
             return _json(502, self._said(502, "upstream", "the upstream sent the call elsewhere; it was not followed"))
         if answer.status >= 400:  # noqa: PLR2004 — HTTP's errors
-            body = self._forwarder.clean(self._account.upstream, body)
+            if answer.status in _OF_OUR_ACCOUNT:
+                body = self._said(answer.status, "upstream", _OF_OUR_ACCOUNT[answer.status])
             if answer.status not in _MAYBE_CHARGED:
                 so.metered = NOTHING
         elif so.metered is None and so.dialect is not None:
             so.metered = read_answer(so.dialect, body)
+            so.broke = "error" if read_failure(body) else None
+        body = self._forwarder.clean(self._account.upstream, body, error=answer.status >= 400)  # noqa: PLR2004
         so.status = answer.status
         self._keep(body)
         self._settle()
@@ -224,12 +258,13 @@ class Call:
         response.headers["cache-control"] = "no-store"
         events = None
         if dialect is not None and "event-stream" in answer.headers.get("content-type", ""):
-            events = Events(dialect, strip_usage=asked.strip_usage)
+            events = self._events = Events(dialect, strip_usage=asked.strip_usage)
         await response.prepare(self._request)
         gathered = bytearray()
         rest = b""
         try:
             async for chunk in answer.chunks():
+                self._heard_at = perf_counter()
                 if events is None and len(gathered) < MOST_READ:
                     gathered += chunk
                 await self._pass(response, chunk if events is None else events.through(chunk))
@@ -304,13 +339,18 @@ class Call:
         if metered is NOTHING:
             cost = 0.0
         elif metered is not None:
-            cost = account.tariff.cost_usd(metered.usage, metered.long_written)
-            if self._asked is not None and so.dialect is not None:
-                account.seen.counted(so.dialect, self._asked.body, metered.usage.input)
+            cost = account.tariff.cost_usd(metered.usage)
+            if self._asked is not None:
+                account.seen.counted(self._asked, metered.usage.input)
         so.cost = account.settle(so.upper, cost)
 
     def _note(self) -> None:
         so = self._so
+        if so.broke is None and self._events is not None and self._events.failed:
+            so.broke = "error"
+        usage = so.metered.usage if so.metered is not None and so.refused is None else None
+        if so.metered is NOTHING and so.refused is None:
+            self._account.cost_nothing()
         self._account.note(
             Exchange(
                 at=self._at,
@@ -322,11 +362,12 @@ class Call:
                 upstream_status=so.upstream_status,
                 refused=so.refused,
                 broke=so.broke,
-                usage=so.metered.usage if so.metered is not None and so.refused is None else None,
+                usage=usage,
                 upper_usd=so.upper,
                 cost_usd=so.cost,
                 first_byte_ms=so.first_byte_ms,
                 latency_ms=self._elapsed(),
+                price=self._account.tariff.of(usage) if usage is not None and so.metered is not NOTHING else None,
             )
         )
         if self._bodies is not None and self._asked is not None and so.refused is None:
@@ -346,6 +387,13 @@ class Call:
         return round((perf_counter() - self._begun) * 1000, 3)
 
 
+#: What these say is about the account behind the real key: said in our words.
+_OF_OUR_ACCOUNT = {
+    401: "the upstream does not take the gateway's credential",
+    402: "the upstream's account has no credit",
+    403: "the upstream does not permit this call",
+    429: "the upstream's limit of calls is reached; try again later",
+}
 #: Errors behind which a model may have worked: a middleman gave up waiting. Other errors say that nothing was charged.
 _MAYBE_CHARGED = frozenset({408, 499, 502, 504, 520, 522, 524})
 

@@ -7,10 +7,11 @@ needs comes back: neither side learns of the other's keys, accounts or limits.
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -35,6 +36,11 @@ _UP = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
 _DOWN = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id"})
 _QUERY = frozenset({"alt", "beta"})
 _LONGEST_VALUE = 1000
+#: How errors name accounts, and quote a part of a key: its ends with stars or dots between.
+_ACCOUNT = re.compile(
+    rb"\b(?:org|proj|user|acct|workspace|wrkspc|project)[-_][0-9A-Za-z]{6,64}\b"
+    rb"|\b[0-9A-Za-z][\w-]{0,64}(?:\*{3,256}|\.{3,8})[\w-]{1,64}"
+)
 
 
 class NoAnswer(Exception):
@@ -48,6 +54,14 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True)
+class Head:
+    """What a request of the gateway's own has instead of a client's head and query."""
+
+    headers: Mapping[str, str]
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Forwarded:
     """The head of an upstream's answer, and the way to its body."""
 
@@ -57,7 +71,7 @@ class Forwarded:
     _secret: bytes
 
     async def whole(self) -> bytes:
-        """The body, without our credential should the upstream repeat it.
+        """The body.
 
         Raises:
             NoAnswer: it broke off or is too long.
@@ -72,14 +86,21 @@ class Forwarded:
         return b"".join(parts)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes.
+        """The body as it comes, without our credential should the upstream repeat it: what may be its beginning waits.
 
         Raises:
             NoAnswer: it broke off.
         """
+        secret, held = self._secret, b""
         try:
             async for chunk in self._response.content.iter_any():
-                yield chunk.replace(self._secret, b"[redacted]") if self._secret else chunk
+                clean = (held + chunk).replace(secret, b"[redacted]") if secret else chunk
+                cut = len(clean) - _begun(clean, secret)
+                held = clean[cut:]
+                if cut:
+                    yield clean[:cut]
+            if held:
+                yield held
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as exc:
             raise _no_answer(exc, sent=True) from exc
 
@@ -103,7 +124,7 @@ class Forwarder:
 
     @asynccontextmanager
     async def send(
-        self, upstream: Upstream, route: Route, asked: Asked, request: web.BaseRequest, sent: SimpleNamespace
+        self, upstream: Upstream, route: Route, asked: Asked, request: web.BaseRequest | Head, sent: SimpleNamespace
     ) -> AsyncIterator[Forwarded]:
         """Send the request and wait for the head of its answer.
 
@@ -139,8 +160,10 @@ class Forwarder:
             # A body that was read to its end gave the connection back already; any other ends with it.
             response.close()
 
-    def clean(self, upstream: Upstream, body: bytes) -> bytes:
-        """An error's body without the upstream's credential, however it is spelt."""
+    def clean(self, upstream: Upstream, body: bytes, *, error: bool) -> bytes:
+        """A body without the upstream's credential, however it is spelt; an error without names of our account too."""
+        if error:
+            body = _ACCOUNT.sub(b"[redacted]", body)
         redactor = self._redactors.get(upstream.name)
         if redactor is None:
             redactor = self._redactors[upstream.name] = Redactor(upstream.secrets())
@@ -149,6 +172,11 @@ class Forwarder:
     async def close(self) -> None:
         """Let go of the connections."""
         await self._session.close()
+
+
+def _begun(data: bytes, secret: bytes) -> int:
+    """How many of the last bytes of ``data`` are the first of ``secret``."""
+    return next((size for size in range(min(len(data), len(secret) - 1), 0, -1) if data.endswith(secret[:size])), 0)
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -249,11 +249,11 @@ class GatewayKeys:
         return facts
 
     def _dead(self, entry: Entry) -> SpendingFacts:
-        from referee.adapters.keys.gateway.account import summed  # noqa: PLC0415 — as above
+        from referee.adapters.keys.gateway.account import facts_of  # noqa: PLC0415 — as above
 
         gone = entry.left_behind()
         found: list[Exchange] = self._journal.exchanges(entry.run)
-        return summed(
+        return facts_of(
             found,
             key=entry.name,
             model=entry.model,

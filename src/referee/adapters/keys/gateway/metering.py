@@ -22,10 +22,9 @@ _MOST_TOKENS = 10**10
 
 @dataclass(frozen=True)
 class Metered:
-    """Tokens of one answer. ``long_written``: of what was written to a cache, the part for an hour."""
+    """Tokens of one answer."""
 
     usage: Usage
-    long_written: int = 0
 
 
 NOTHING = Metered(Usage(input=0, output=0))
@@ -41,6 +40,17 @@ def read_answer(dialect: Dialect, body: bytes) -> Metered | None:
     for part in document if isinstance(document, list) else [document]:  # Gemini streams an array where none asks sse
         meter.take(part)
     return meter.metered()
+
+
+def read_failure(body: bytes) -> bool:
+    """Whether a whole answer that came with status 200 says that the upstream failed."""
+    if b'"error"' not in body and b'"failed"' not in body:
+        return False
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return says_failure(document)
 
 
 class Meter:
@@ -125,7 +135,8 @@ def _messages(told: dict[str, Any]) -> Metered:
     cached, written = _count(told, "cache_read_input_tokens"), _count(told, "cache_creation_input_tokens")
     inputs = _must(told, "input_tokens") + cached + written
     long_written = min(written, _count(_details(told, "cache_creation"), "ephemeral_1h_input_tokens"))
-    return Metered(_usage(inputs, _must(told, "output_tokens"), cached, written), long_written)
+    usage = _usage(inputs, _must(told, "output_tokens"), cached, written)
+    return Metered(usage.model_copy(update={"cache_write_long": min(long_written, usage.cache_write)}))
 
 
 def _gemini(told: dict[str, Any]) -> Metered:
@@ -168,6 +179,25 @@ def _final(dialect: Dialect, document: dict[str, Any]) -> bool:
     return bool(choices) and all(isinstance(one, dict) and one.get(reason) for one in choices)
 
 
+#: What the client itself did wrong, in the words of every surface: not the upstream's failure.
+_OF_THE_CLIENT = ("invalid_request", "invalid_argument", "invalid_prompt", "content_filter", "content_policy", "safety")
+
+
+def says_failure(document: Any) -> bool:
+    """Whether a JSON document that came with status 200 says that the upstream failed."""
+    if not isinstance(document, dict):
+        return False
+    told = document.get("error")
+    if document.get("type") == "response.failed" and isinstance(document.get("response"), dict):
+        told = document["response"].get("error") or {"type": "server_error"}
+    if document.get("type") == "error" and not told:
+        told = {"type": document.get("code")}
+    if not told:
+        return False
+    words = [told.get(name) for name in ("type", "code", "status")] if isinstance(told, dict) else [told]
+    return not any(mark in str(word).lower() for word in words for mark in _OF_THE_CLIENT)
+
+
 class Events:
     """Meters a stream while it passes through, and takes the event out that the client did not ask for.
 
@@ -182,6 +212,8 @@ class Events:
         self._final = False
         self._rest = bytearray()
         self._too_long = False
+        #: The stream said that the upstream failed: statuses are gone by then.
+        self.failed = False
 
     def through(self, chunk: bytes) -> bytes:
         """What of the stream the client gets now."""
@@ -229,7 +261,8 @@ class Events:
 
     def _look(self, event: bytes) -> bool:
         """Meter one event; whether it tells the usage and nothing else."""
-        if b'"usage' not in event:
+        told = b'"usage' in event
+        if not told and b'"error"' not in event and b'"response.failed"' not in event:
             return False
         data = b"\n".join(line[5:].removeprefix(b" ") for line in event.splitlines() if line.startswith(b"data:"))
         try:
@@ -237,6 +270,9 @@ class Events:
         except (ValueError, RecursionError):
             return False
         if not isinstance(document, dict):
+            return False
+        self.failed = self.failed or says_failure(document)
+        if not told:
             return False
         self._meter.take(document)
         self._final = self._final or _final(self._dialect, document)

@@ -29,31 +29,23 @@ class Tariff:
     Args:
         steps: (more input tokens than this, the price then), ascending; the first is for any input.
         dearest: no figure of any step is above its own: for the upper estimate.
-        long_write: input written to a cache for an hour, dollars per million tokens, where it has a price of its own.
     """
 
     steps: tuple[tuple[int, Price], ...]
     dearest: Price
-    long_write: float | None = None
 
     @property
     def listed(self) -> Price:
         """The price of the first step: for records."""
         return self.steps[0][1]
 
-    def cost_usd(self, usage: Usage, long_written: int = 0) -> float:
-        """What an exchange costs, in the step of its input.
+    def of(self, usage: Usage) -> Price:
+        """The price of an exchange: that of the step which its input reached."""
+        return next(price for above, price in reversed(self.steps) if usage.input > above or above == 0)
 
-        Args:
-            usage: its tokens.
-            long_written: of ``usage.cache_write``, what was written for an hour.
-        """
-        price = next(price for above, price in reversed(self.steps) if usage.input > above or above == 0)
-        cost = cost_usd(usage, price)
-        if long_written and self.long_write is not None:
-            written = price.cache_write if price.cache_write is not None else price.input
-            cost += long_written * max(0.0, self.long_write - written) / 1e6
-        return cost
+    def cost_usd(self, usage: Usage) -> float:
+        """What an exchange costs."""
+        return cost_usd(usage, self.of(usage))
 
 
 def tariff_of(upstream: Upstream, model: str) -> Tariff:
@@ -127,19 +119,21 @@ def _tariff(price: ModelPrice, source: str) -> Tariff | None:
         if inputs is None or outputs is None:
             return None
         cached, written = at("cache_read_mtok", start), at("cache_write_mtok", start)
+        long = at("cache_write_1h_mtok", start)
         one = Price(input=inputs, output=outputs, cached_input=cached, cache_write=written, source=source)
-        steps.append((start, one.model_copy(update={"per_request": per_request})))
+        steps.append((start, one.model_copy(update={"per_request": per_request, "cache_write_long": long})))
     dearest = steps[0][1].model_copy(
         update={
             "input": most("input_mtok"),
             "output": most("output_mtok"),
             "cached_input": most("cache_read_mtok"),
             "cache_write": max((most("cache_write_mtok") or 0.0), (most("cache_write_1h_mtok") or 0.0)) or None,
+            "cache_write_long": most("cache_write_1h_mtok"),
         }
     )
     if dearest.input <= 0 and dearest.output <= 0:
         return None
-    return Tariff(steps=tuple(steps), dearest=dearest, long_write=most("cache_write_1h_mtok"))
+    return Tariff(steps=tuple(steps), dearest=dearest)
 
 
 def _steps(value: Any) -> dict[int, float]:

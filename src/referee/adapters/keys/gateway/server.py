@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +25,7 @@ from referee.adapters.keys.gateway.bodies import BodyLog
 from referee.adapters.keys.gateway.call import Call
 from referee.adapters.keys.gateway.dialects import dialect_near, error_body
 from referee.adapters.keys.gateway.forward import PATIENCE_SECONDS, Forwarder
+from referee.adapters.keys.gateway.probe import Prober, probe
 
 T = TypeVar("T")
 
@@ -33,6 +36,8 @@ MOST_CONNECTIONS = 2048
 KEEPALIVE_SECONDS = 75.0
 #: Seconds that the loop gets to do what it is asked from outside.
 _ANSWER_SECONDS = 30.0
+#: The same where an upstream is asked a last time.
+_PROBE_SECONDS = 45.0
 
 #: aiohttp's own words on bad requests quote them; nothing of a request may stand in a log.
 _SILENT = logging.Logger("referee.gateway")  # noqa: LOG001 — outside the tree of loggers: nobody can turn it on
@@ -85,8 +90,20 @@ class GatewayServer:
         self._call(self._admit(token, account))
 
     def close(self, token: str) -> None:
-        """``token`` is dead at once; its calls under way are cut and settled when this returns."""
-        self._call(self._close(token))
+        """``token`` is dead at once, whatever the loop does; its calls under way are cut and settled when this returns.
+
+        Raises:
+            TimeoutError: the loop did not cut them.
+        """
+        account = self._accounts.pop(token, None)
+        if account is None:
+            return
+        account.closed = True
+        self._call(self._close(token, account))
+        if account.prober is not None and account.prober.busy:
+            with contextlib.suppress(TimeoutError):
+                self._call(account.prober.finish(), _PROBE_SECONDS)
+        account.note_the_rest()
 
     def stop(self) -> None:
         """Let go of everything. May be called twice."""
@@ -107,13 +124,13 @@ class GatewayServer:
         if not self._thread.is_alive():
             self._loop.close()
 
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+    def _call(self, work: Coroutine[Any, Any, T], seconds: float = _ANSWER_SECONDS) -> T:
         if not self.alive:
             work.close()
             raise TimeoutError("the gateway's thread is dead")
         waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return waiting.result(_ANSWER_SECONDS)
+            return waiting.result(seconds)
         except concurrent.futures.TimeoutError:
             waiting.cancel()
             raise
@@ -134,6 +151,7 @@ class GatewayServer:
         return _Bounded(self._web, self._loop, self._peers)
 
     async def _admit(self, token: str, account: Account) -> None:
+        account.prober = Prober(partial(probe, account, self._forwarder))
         self._accounts[token] = account
         left = max(0.0, account.ends_at - time.time())
         self._timers[token] = self._loop.call_later(left, self._expire, token)
@@ -146,14 +164,10 @@ class GatewayServer:
             for task in account.under_way:
                 task.cancel()
 
-    async def _close(self, token: str) -> None:
+    async def _close(self, token: str, account: Account) -> None:
         timer = self._timers.pop(token, None)
         if timer is not None:
             timer.cancel()
-        account = self._accounts.pop(token, None)
-        if account is None:
-            return
-        account.closed = True
         tasks = list(account.under_way)
         for task in tasks:
             task.cancel()
@@ -164,7 +178,9 @@ class GatewayServer:
         for server, _ in self._servers.values():
             server.close()
         for token in list(self._accounts):
-            await self._close(token)
+            account = self._accounts.pop(token)
+            account.closed = True
+            await self._close(token, account)
         self._web.pre_shutdown()  # idle connections end now, not when their patience does
         await self._web.shutdown(1.0)
         await self._forwarder.close()
