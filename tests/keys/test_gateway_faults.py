@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 
 from referee.adapters.keys.gateway import GatewayKeys, Upstream, call, server
+from referee.adapters.keys.gateway.account import MOST_AT_ONCE
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import ModelNeed
 from tests.keys.gateway_calls import PRICE, RUN, gate, question
@@ -84,12 +85,12 @@ def test_only_the_model_of_the_run_is_served(model: Any, tmp_path: Path) -> None
 def test_a_model_named_with_half_a_character_is_noted_and_takes_no_place(tmp_path: Path) -> None:
     body = b'{"model": "\\ud800", "messages": []}'
     with gate(tmp_path, said_json(chat(1, 1))) as open_gate:
-        answers = {open_gate.send("POST", "/v1/chat/completions", body).status for _ in range(call.MOST_AT_ONCE + 1)}
+        answers = {open_gate.send("POST", "/v1/chat/completions", body).status for _ in range(MOST_AT_ONCE + 1)}
         assert open_gate.chat().status == 200
         facts = open_gate.close()
         noted = open_gate.exchanges()
     assert answers == {404}
-    assert (facts.refused, facts.broken) == (call.MOST_AT_ONCE + 1, None)
+    assert (facts.refused, facts.broken) == (MOST_AT_ONCE + 1, None)
     assert sum(one.refused == "model" for one in noted) == facts.refused
 
 

@@ -25,6 +25,11 @@ _LIMITS_AT_TOP = frozenset({"max_tokens", "max_completion_tokens", "max_output_t
 _CACHE_MARK = re.compile(rb',"cache_control":\{"type":"ephemeral"\}')
 
 
+#: What makes JSON slow to read is what stands outside its strings, bytes; of real requests that is a small part.
+MOST_OUTSIDE = 2**18
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request that may be sent.
@@ -52,8 +57,10 @@ def read_object(body: bytes) -> dict[str, Any]:
     """The request's JSON object.
 
     Raises:
-        Unfit: it is none.
+        Unfit: it is none, or has so many members that reading it would hold up the calls of other runs.
     """
+    if _outside_texts(body) > MOST_OUTSIDE:
+        raise Unfit("the request has too many members", "body", 413)
     try:
         document = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as exc:
@@ -61,6 +68,19 @@ def read_object(body: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise Unfit("the request's body is no JSON object")
     return document
+
+
+def _outside_texts(body: bytes) -> int:
+    """How many bytes of a JSON text stand outside its strings, as far as it matters."""
+    if len(body) <= MOST_OUTSIDE:
+        return 0
+    size, end = 0, 0
+    for text in _TEXT.finditer(body):
+        size += text.start() - end
+        end = text.end()
+        if size > MOST_OUTSIDE:
+            return size
+    return size + len(body) - end
 
 
 def named_model(document: dict[str, Any], in_path: str | None) -> str:
