@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from referee.core.records import AttemptEnded, AttemptPlanned
-from referee.core.spending import Exchange, SpendingFacts
+from referee.core.spending import Exchange, SpendingFacts, cost_usd
+from referee.core.spending_sums import summed
 from referee.errors import Finding
 from referee.protocols import Evidence
 from referee.runner.key_of_run import EXCHANGES_NAME
@@ -36,13 +37,46 @@ def check_spending(planned: AttemptPlanned, end: AttemptEnded, evidence: Evidenc
 
 
 def _sums(run: str, said: SpendingFacts, exchanges: list[Exchange]) -> None:
-    spent, refused = sum(one.cost_usd for one in exchanges), sum(one.refused is not None for one in exchanges)
+    """Each cost must follow from its tokens and price, each figure from the lines."""
+    for number, one in enumerate(exchanges, 1):
+        _cost(run, number, one)
+    found = summed(exchanges)
+    spent = found.spent_usd
     if said.spent_usd is not None and abs(spent - said.spent_usd) > _ROUNDED_USD:
         raise Finding(
             f"run {run}: its calls cost {spent:.6f} USD by their log, its record says {said.spent_usd:.6f} USD"
         )
-    if said.refused is not None and refused != said.refused:
-        raise Finding(f"run {run}: {refused} calls were refused by their log, {said.refused} by its record")
+    for name, what in _FIGURES.items():
+        by_log, by_record = getattr(found, name), getattr(said, name)
+        if by_record is not None and by_log != by_record:
+            raise Finding(f"run {run}: {what} {by_log} by the log of its calls, {by_record} by its record")
+
+
+def _cost(run: str, number: int, one: Exchange) -> None:
+    if one.usage is not None and one.price is not None:
+        expected = cost_usd(one.usage, one.price)
+    elif one.usage is None and one.refused is None and not one.probe:
+        expected = one.upper_usd
+    else:
+        return
+    if abs(expected - one.cost_usd) > _ROUNDED_USD:
+        raise Finding(
+            f"run {run}: call {number} of its log cost {one.cost_usd:.6f} USD, "
+            f"{expected:.6f} USD by its tokens and price"
+        )
+
+
+#: Figures of a record that follow from the log, and how each is told.
+_FIGURES = {
+    "refused": "calls refused:",
+    "calls": "calls that went up:",
+    "failed_upstream": "calls that the upstream failed:",
+    "ended_by_upstream": "ended by its upstream:",
+    "capped": "refused for its cap:",
+    "input_tokens": "input tokens:",
+    "cached_tokens": "cached tokens:",
+    "output_tokens": "output tokens:",
+}
 
 
 def _exchange(run: str, line: bytes) -> Exchange:
