@@ -92,7 +92,7 @@ class Sieve:
     def _places(self, data: bytes, *, closely: bool) -> list[tuple[int, int, bytes]]:
         """Where values stand, in the bytes as they are and beneath what steers the terminal."""
         found = self._redactor.places(data, closely=closely)
-        if b"\x1b" not in data and b"\xc2" not in data:
+        if not _steers(data):
             return found
         text, where = _beneath(data)
         below = self._redactor.places(text, closely=closely)
@@ -184,7 +184,9 @@ class Proof:
             self._tails[kind] = joined[-keep:]
         if self._redactor.seen_short(self._before + data):
             self.free = False
-        self._before = data[-_WINDOW:]
+        if b"\x08" in data and self._redactor.holds(_shown(self._before + data)):  # a step back over the seam
+            self.free = False
+        self._before = (self._before + data)[-_WINDOW:]
 
 
 def shown_free(chunks: Iterable[bytes], redactor: Redactor) -> bool:
@@ -204,14 +206,29 @@ def sifted(chunks: Iterable[bytes], sieve: Sieve) -> Iterator[bytes]:
 def _views(data: bytes) -> list[bytes]:
     """Four canonical views: with and without what steers a terminal, with and without codes of URLs resolved."""
     found = [*views(data)]
-    below = [*views(_SEQUENCE.sub(b"", data))] if b"\x1b" in data or b"\xc2" in data else found
+    below = [*views(_shown(data))] if _steers(data) else found
     return [found[0], found[-1], below[0], below[-1]]
+
+
+def _steers(data: bytes) -> bool:
+    return b"\x1b" in data or b"\xc2" in data or b"\x08" in data
+
+
+def _shown(data: bytes) -> bytes:
+    """What a terminal shows of ``data``: without what steers it and what is gone over after a step back."""
+    first, *rest = _SEQUENCE.sub(b"", data).split(b"\x08")
+    out = bytearray(first)
+    for part in rest:
+        if out and out[-1] not in b"\r\n":
+            del out[-1]
+        out += part
+    return bytes(out)
 
 
 def _holds(redactor: Redactor, data: bytes) -> bool:
     if redactor.holds(data):
         return True
-    return (b"\x1b" in data or b"\xc2" in data) and redactor.holds(_SEQUENCE.sub(b"", data))
+    return _steers(data) and redactor.holds(_shown(data))
 
 
 def _replaced(data: bytes, spans: list[tuple[int, int, bytes]]) -> bytes:
@@ -230,7 +247,17 @@ def _beneath(data: bytes) -> tuple[bytes, list[int]]:
         kept.append(range(end, found.start()))
         end = found.end()
     kept.append(range(end, len(data)))
-    return b"".join(data[part.start : part.stop] for part in kept), list(chain.from_iterable(kept))
+    text, where = b"".join(data[part.start : part.stop] for part in kept), list(chain.from_iterable(kept))
+    if b"\x08" not in text:
+        return text, where
+    out, places, at = bytearray(), list[int](), 0
+    for part in text.split(b"\x08"):
+        if at and out and out[-1] not in b"\r\n":
+            del out[-1], places[-1]
+        out += part
+        places += where[at : at + len(part)]
+        at += len(part) + 1
+    return bytes(out), places
 
 
 def _readings(data: bytes, window: int) -> Iterator[tuple[bytes, list[int]]]:
@@ -238,7 +265,7 @@ def _readings(data: bytes, window: int) -> Iterator[tuple[bytes, list[int]]]:
     start = max(0, len(data) - window)
     tail = data[start:]
     texts = [(tail, range(len(tail)))]
-    if b"\x1b" in tail or b"\xc2" in tail:
+    if _steers(tail):
         text, where = _beneath(tail)
         texts.append((text, where))  # type: ignore[arg-type]
     for text, at in texts:

@@ -145,7 +145,7 @@ def encoded(value: str) -> Iterator[bytes]:
 
 
 def transformed(raw: bytes) -> Iterator[bytes]:
-    """The encodings of ``raw`` that share no characters with it: reversed, hex, base64 at each of its three shifts."""
+    """The encodings of ``raw`` that share no characters with it: reversed, hex, base64 and its like at every shift."""
     yield raw[::-1]
     yield binascii.hexlify(raw)
     for shift in range(3):
@@ -154,3 +154,12 @@ def transformed(raw: bytes) -> Iterator[bytes]:
         shifted = bytes(shift) + raw
         yield base64.b64encode(shifted)[first:last]
         yield base64.urlsafe_b64encode(shifted)[first:last]
+    for shift in range(5):
+        first, last = -(-shift * 8 // 5), (shift + len(raw)) * 8 // 5
+        yield base64.b32encode(bytes(shift) + raw)[first:last]
+    for shift in range(4):
+        # Of these only whole groups of four bytes stand for themselves.
+        whole = raw[shift : shift + (len(raw) - shift) // 4 * 4]
+        yield base64.b85encode(whole)
+        yield base64.a85encode(whole)
+    yield b" ".join(b"%d" % byte for byte in raw)

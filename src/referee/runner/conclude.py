@@ -82,15 +82,23 @@ def _withhold(directory: Path, seen: Seen, screen: Screen) -> None:
 
 def _derive(directory: Path, seen: Seen) -> None:
     """Make cast and transcript. Where that fails the primary evidence is kept as it is, and the cause is named."""
+    why_not = derived(directory)
+    if why_not is not None:
+        seen.end(Cause.RECORDING_INCOMPLETE, f"the recording could not be derived: {why_not}")
+
+
+def derived(directory: Path) -> str | None:
+    """Make cast and transcript of the recording in ``directory``, where there is one; why that failed, else None."""
     files = RecordingFiles.of(directory)
     if not files.raw.exists():
-        return
+        return None
     try:
         derive(files, directory)
-    except (Finding, OSError) as exc:
-        seen.end(Cause.RECORDING_INCOMPLETE, f"the recording could not be derived: {exc}")
+    except (Finding, OSError, ValueError) as exc:
         (directory / CAST_NAME).unlink(missing_ok=True)
         (directory / TRANSCRIPT_NAME).unlink(missing_ok=True)
+        return str(exc)
+    return None
 
 
 def _lost(directory: Path) -> RecordingFacts | None:

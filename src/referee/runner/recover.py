@@ -78,9 +78,12 @@ def _withheld(planned: AttemptPlanned, directory: Path, keys: Keys | None) -> tu
     died = FAILURES[Cause.HARNESS_DIED].sentence
     if planned.lock.agent.cap_usd is None or not directory.is_dir():  # it never had a key, or left nothing
         return Cause.HARNESS_DIED, died
+    from referee.runner.conclude import derived  # noqa: PLC0415 — as above
     from referee.runner.withhold import Screen, withhold_all  # noqa: PLC0415 — only a run with a key needs it
 
     secrets = keys.secrets(planned.run) if keys is not None else None
+    if secrets is not None:
+        derived(directory)  # what is derived from the recording can show what the recording itself does not
     withheld = withhold_all(directory) if secrets is None else Screen(secrets).withhold(directory)
     if not withheld:
         return Cause.HARNESS_DIED, died
