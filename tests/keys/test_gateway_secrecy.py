@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -13,11 +14,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from referee.adapters.keys.gateway import GatewayKeys, Upstream
 from referee.core.redaction import Redactor
 from tests.keys.gateway_calls import Gate, gate, question
-from tests.keys.scripted_upstream import KEY, MODEL, chat, chat_events, said_json, said_stream
+from tests.keys.scripted_upstream import KEY, MODEL, Heard, chat, chat_events, said_json, said_stream
 
 
 def left_behind(directory: Path) -> bytes:
@@ -163,3 +165,43 @@ def test_after_a_kill_the_token_is_dead_known_for_redaction_and_its_spending_is_
     assert len((later.exchanges("run-1") or b"").splitlines()) == 3
     assert later.sweep([]) == []
     assert GatewayKeys(tmp_path / "never", {}).secrets("run-1") is None
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("cut", [1, 5, 12, len(KEY) - 1])
+def test_an_answer_that_repeats_the_real_key_in_pieces_reaches_the_machine_without_it(
+    streamed: bool, cut: int, tmp_path: Path
+) -> None:
+    body = f'data: {{"choices": [], "said": "{KEY}"}}\n\ndata: the end of it: {KEY[:9]}'.encode()
+
+    async def reply(request: web.BaseRequest, _heard: Heard) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream" if streamed else "text/plain"})
+        await response.prepare(request)
+        for at in range(0, len(body), cut):
+            await response.write(body[at : at + cut])
+            await asyncio.sleep(0.005)
+        return response
+
+    with gate(tmp_path, reply) as open_gate:
+        answer = open_gate.chat(stream=streamed, stream_options={"include_usage": True})
+    assert KEY.encode() not in answer.body
+    assert answer.body == body.replace(KEY.encode(), b"[redacted]") or b"[redacted:" in answer.body
+    assert answer.body.endswith(KEY[:9].encode())
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 429])
+def test_what_an_upstream_says_of_our_account_is_said_in_other_words(status: int, tmp_path: Path) -> None:
+    said = {"error": {"message": f"Incorrect key {KEY[:6]}***{KEY[-4:]} of organization org-Ab12Cd34Ef56, see billing"}}
+    with gate(tmp_path, said_json(said, status=status, headers={"retry-after": "7"})) as open_gate:
+        answer = open_gate.chat()
+    assert (answer.status, answer.headers["retry-after"]) == (status, "7")
+    assert "the upstream" in answer.document()["error"]["message"]
+    assert not any(part in answer.body for part in (b"org-", KEY[:6].encode(), KEY[-4:].encode(), b"billing"))
+
+
+def test_an_error_keeps_its_words_without_the_names_of_our_account(tmp_path: Path) -> None:
+    said = {"error": {"message": "Too long for org-Ab12Cd34Ef56 with sk-t***ghij: 9000 tokens, proj_0a1b2c3d4e"}}
+    with gate(tmp_path, said_json(said, status=400)) as open_gate:
+        answer = open_gate.chat()
+    words = answer.document()["error"]["message"]
+    assert words == "Too long for [redacted] with [redacted]: 9000 tokens, [redacted]"
