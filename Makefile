@@ -50,6 +50,7 @@ test-fast: setup
 bench: environment
 	@$(BIN)/python bench/attempt_overhead.py
 	@$(BIN)/python bench/recorder.py
+	@$(BIN)/python bench/gateway.py
 	@$(BIN)/python bench/grading.py --install
 	@$(BIN)/python bench/bakeoff_statistics.py
 	@$(BIN)/python bench/bakeoff_throughput.py --install
