@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from genai_prices.types import ModelPrice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.adapters.keys.gateway import Upstream
-from referee.adapters.keys.gateway.asked import Unfit, bounded
-from referee.adapters.keys.gateway.estimate import ADDED_TOKENS, MEDIA_TOKENS, REFERENCE_TOKENS, Seen, common
+from referee.adapters.keys.gateway import GatewayKeys, Upstream
+from referee.adapters.keys.gateway.asked import Asked, bounded
+from referee.adapters.keys.gateway.estimate import ADDED_TOKENS, Seen, grown
 from referee.adapters.keys.gateway.prices import Tariff, _tariff, tariff_of
 from referee.core.spending import Dialect, Price, Usage, cost_usd
 from referee.errors import ConfigError
+from referee.protocols import ModelNeed
+from tests.keys.gateway_calls import EVERY
 
 FUNCTION = {"type": "function", "function": {"name": "bash", "parameters": {}}}
 
@@ -35,20 +38,16 @@ def sent(dialect: Dialect, document: dict[str, Any], **settings: Any) -> tuple[d
         ("openai-chat", {}, {"max_tokens": 1000}, 1000),
         ("openai-chat", {"max_tokens": 5}, {"max_tokens": 5}, 5),
         ("openai-chat", {"max_tokens": 5000}, {"max_tokens": 1000}, 1000),
-        ("openai-chat", {"max_completion_tokens": 7}, {"max_completion_tokens": 7}, 7),
-        (
-            "openai-chat",
-            {"max_tokens": 5, "max_completion_tokens": 9},
-            {"max_tokens": 5, "max_completion_tokens": 9},
-            9,
-        ),
-        ("openai-chat", {"max_tokens": 5, "n": 4}, {"max_tokens": 5, "n": 4}, 20),
+        ("openai-chat", {"max_completion_tokens": 7}, {"max_tokens": 7}, 7),
+        ("openai-chat", {"max_tokens": 5, "max_completion_tokens": 9}, {"max_tokens": 5}, 5),
+        ("openai-chat", {"max_tokens": 9, "max_completion_tokens": 5}, {"max_tokens": 5}, 5),
+        ("openai-chat", {"max_tokens": 5, "n": 1}, {"max_tokens": 5}, 5),
         ("openai-chat", {"max_tokens": -1}, {"max_tokens": 1000}, 1000),
         ("openai-chat", {"max_tokens": "many"}, {"max_tokens": 1000}, 1000),
         ("openai-chat", {"max_tokens": True}, {"max_tokens": 1000}, 1000),
         ("openai-chat", {"max_tokens": None}, {"max_tokens": 1000}, 1000),
-        ("openai-responses", {}, {"max_output_tokens": 1000}, 1000),
-        ("openai-responses", {"max_output_tokens": 10**9}, {"max_output_tokens": 1000}, 1000),
+        ("openai-responses", {}, {"max_output_tokens": 1000, "store": False}, 1000),
+        ("openai-responses", {"max_output_tokens": 10**9}, {"max_output_tokens": 1000, "store": False}, 1000),
         ("anthropic-messages", {}, {"max_tokens": 1000}, 1000),
         (
             "anthropic-messages",
@@ -59,99 +58,34 @@ def sent(dialect: Dialect, document: dict[str, Any], **settings: Any) -> tuple[d
         ("gemini", {}, {"generationConfig": {"maxOutputTokens": 1000}}, 1000),
         (
             "gemini",
-            {"generationConfig": {"maxOutputTokens": 10, "candidateCount": 3, "temperature": 0}},
-            {"generationConfig": {"maxOutputTokens": 10, "candidateCount": 3, "temperature": 0}},
-            30,
+            {"generationConfig": {"maxOutputTokens": 10, "candidateCount": 1, "temperature": 0}},
+            {"generationConfig": {"maxOutputTokens": 10, "temperature": 0}},
+            10,
         ),
         (
             "gemini",
-            {"generation_config": {"max_output_tokens": 10, "candidate_count": 2}},
-            {"generationConfig": {"maxOutputTokens": 10, "candidateCount": 2}},
-            20,
+            {"generation_config": {"max_output_tokens": 10, "candidate_count": 1}},
+            {"generationConfig": {"maxOutputTokens": 10}},
+            10,
         ),
     ],
 )
 def test_output_always_has_a_limit(
     dialect: Dialect, document: dict[str, Any], limits: dict[str, Any], output: int
 ) -> None:
-    assert sent(dialect, document) == ({"model": "m", **limits}, output)
+    named = {} if dialect == "gemini" else {"model": "m"}
+    assert sent(dialect, document) == ({**named, **limits}, output)
 
 
-def test_the_newer_name_of_the_limit_is_used_where_only_that_is_known() -> None:
-    assert sent("openai-chat", {}, host="api.openai.com")[0] == {"model": "m", "max_completion_tokens": 1000}
+@pytest.mark.parametrize("document", [{}, {"max_tokens": 2000}, {"max_completion_tokens": 1000}])
+def test_the_newer_name_of_the_limit_is_used_where_only_that_is_known(document: dict[str, Any]) -> None:
+    assert sent("openai-chat", document, host="api.openai.com")[0] == {"model": "m", "max_completion_tokens": 1000}
 
 
-@pytest.mark.parametrize(
-    ("dialect", "document"),
-    [
-        ("openai-responses", {"previous_response_id": "resp_1"}),
-        ("openai-responses", {"conversation": {"id": "conv_1"}}),
-        ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
-        ("openai-responses", {"background": True}),
-        ("gemini", {"cachedContent": "cachedContents/1"}),
-        ("openai-chat", {"n": 0}),
-        ("openai-chat", {"n": "2"}),
-        ("gemini", {"generationConfig": {"candidateCount": 1.5}}),
-    ],
-)
-def test_what_cannot_be_bounded_is_refused(dialect: Dialect, document: dict[str, Any]) -> None:
-    with pytest.raises(Unfit):
-        sent(dialect, document)
-
-
-@pytest.mark.parametrize(
-    ("dialect", "document", "left"),
-    [
-        ("openai-chat", {"service_tier": "priority", "models": ["dear"], "plugins": [{"id": "web"}]}, {}),
-        ("openai-chat", {"web_search_options": {}}, {}),
-        ("openai-chat", {"tools": [FUNCTION]}, {"tools": [FUNCTION]}),
-        (
-            "openai-responses",
-            {"tools": [{"type": "web_search"}, {"type": "custom", "name": "apply_patch"}], "tool_choice": "auto"},
-            {"tools": [{"type": "custom", "name": "apply_patch"}], "tool_choice": "auto"},
-        ),
-        ("openai-responses", {"tools": [{"type": "code_interpreter"}], "tool_choice": "auto"}, {}),
-        (
-            "anthropic-messages",
-            {
-                "speed": "fast",
-                "mcp_servers": [{"url": "https://x"}],
-                "tools": [{"type": "web_search_20250305", "name": "web_search"}, {"name": "Bash", "input_schema": {}}],
-            },
-            {"tools": [{"name": "Bash", "input_schema": {}}]},
-        ),
-        (
-            "gemini",
-            {"tools": [{"googleSearch": {}}, {"functionDeclarations": [], "codeExecution": {}}]},
-            {"tools": [{"functionDeclarations": []}]},
-        ),
-    ],
-)
-def test_dearer_tiers_and_tools_that_the_provider_runs_are_taken_out(
-    dialect: Dialect, document: dict[str, Any], left: dict[str, Any]
-) -> None:
-    said, _ = sent(dialect, document)
-    assert {name: value for name, value in said.items() if name not in {"model", *LIMITS}} == left
-
-
-LIMITS = ("max_tokens", "max_output_tokens", "generationConfig")
-
-
-def test_what_is_not_ours_to_change_goes_up_as_it_came() -> None:
-    document = {"messages": [{"role": "user", "content": "ünïcode \u2028 \ud83d\ude00"}], "max_tokens": 5, "seed": 7}
-    assert sent("openai-chat", document)[0] == {"model": "m", **document}
-
-
-TEXT = st.binary(max_size=400)
-
-
-@given(TEXT, TEXT, TEXT, TEXT)
-def test_what_two_requests_share_is_never_counted_twice(head: bytes, one: bytes, other: bytes, tail: bytes) -> None:
-    first, second = head + one + tail, head + other + tail
-    shared = common(first, second)
-    assert len(head) + len(tail) <= shared <= min(len(first), len(second))
-    assert common(second, first) == shared
-    assert common(first, first) == len(first)
+def chat(*texts: str, **members: Any) -> Asked:
+    """A request of chat completions with a turn for each text."""
+    turns = [{"role": "user", "content": text} for text in texts]
+    return bounded({"model": "m", "messages": turns, **members}, "openai-chat", "m", streamed=False, most=1000)
 
 
 def tokens(text: bytes) -> int:
@@ -159,49 +93,74 @@ def tokens(text: bytes) -> int:
     return len(re.findall(rb"[a-z]+|[^a-z]", text))
 
 
-@given(st.lists(st.text(alphabet="ab ,.", max_size=60), min_size=1, max_size=8), st.text(alphabet="ab {}", max_size=40))
-def test_the_estimate_is_never_below_what_a_tokenizer_counts(turns: list[str], tools: str) -> None:
+TURNS = st.lists(st.text(alphabet='ab ,."', max_size=60), min_size=1, max_size=8)
+
+
+@given(TURNS, st.text(alphabet="ab {}", max_size=40))
+def test_the_estimate_is_never_below_what_a_tokenizer_counts(turns: list[str], stop: str) -> None:
     seen = Seen()
-    said = ""
-    for turn in turns:
-        said += turn
-        body = json.dumps({"messages": said, "tools": tools}).encode()
-        assert tokens(body) <= seen.most_tokens("openai-chat", body) <= len(body) + ADDED_TOKENS
-        seen.counted("openai-chat", body, tokens(body))
+    for number in range(len(turns)):
+        asked = chat(*turns[: number + 1], stop=stop)
+        assert tokens(asked.body) <= seen.most_tokens(asked) <= len(asked.body) + ADDED_TOKENS
+        seen.counted(asked, tokens(asked.body))
+
+
+@given(TURNS, TURNS)
+def test_only_a_conversation_that_begins_with_all_of_another_is_that_one_grown(one: list[str], two: list[str]) -> None:
+    assert grown(chat(*one).turns, chat(*one, *two).turns)
+    assert grown(chat(*one).turns, chat(*two).turns) == (two[: len(one)] == one)
+
+
+def test_what_is_new_is_counted_by_its_bytes_and_the_rest_as_it_was_counted() -> None:
+    seen = Seen()
+    seen.counted(chat("a" * 90_000), 30_000)
+    again = seen.most_tokens(chat("a" * 90_000, "b" * 1_000))
+    assert 31_000 <= again <= 31_000 + ADDED_TOKENS + 200
 
 
 @pytest.mark.parametrize(
-    ("dialect", "part", "extra"),
+    "asked",
     [
-        ("openai-chat", {"type": "image_url", "image_url": {"url": "https://x/y.png"}}, MEDIA_TOKENS),
-        ("openai-responses", {"type": "input_file", "file_id": "file-1"}, MEDIA_TOKENS + REFERENCE_TOKENS),
-        ("anthropic-messages", {"type": "image", "source": {"type": "base64", "data": "AA"}}, MEDIA_TOKENS),
-        (
-            "anthropic-messages",
-            {"type": "document", "source": {"type": "url", "url": "https://x"}},
-            MEDIA_TOKENS + REFERENCE_TOKENS,
-        ),
-        ("gemini", {"inlineData": {"mimeType": "image/png", "data": "AA"}}, MEDIA_TOKENS),
-        ("gemini", {"fileData": {"fileUri": "https://x"}}, REFERENCE_TOKENS),
-        ("openai-chat", {"type": "text", "text": '"image_url": "type":"image" "inlineData":'}, 0),
+        chat("b" * 90_000),
+        chat("a" * 89_999),
+        chat("and", "a" * 90_000),
+        chat("a" * 90_000, "b", reasoning_effort="high"),
+        chat("a" * 90_000, "b", tools=[FUNCTION]),
     ],
+    ids=["other", "shorter", "shifted", "another frame", "other tools"],
 )
-def test_pictures_and_files_count_as_more_than_their_bytes(dialect: Dialect, part: dict[str, Any], extra: int) -> None:
-    body = bounded({"model": "m", "messages": [part]}, dialect, "m", streamed=False, most=9).body
-    assert Seen().most_tokens(dialect, body) == len(body) + ADDED_TOKENS + extra
-
-
-def test_pictures_that_are_new_count_beside_what_was_counted_before() -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+def test_a_request_that_is_not_an_earlier_one_grown_is_bounded_by_its_length(asked: Asked) -> None:
     seen = Seen()
-    before, after = (
-        bounded(
-            {"model": "m", "messages": ["a" * 50_000, *[picture] * many]}, "openai-chat", "m", streamed=False, most=9
-        ).body
-        for many in (1, 3)
-    )
-    seen.counted("openai-chat", before, 1_000)
-    assert 2 * MEDIA_TOKENS < seen.most_tokens("openai-chat", after) - 1_000 < 2 * MEDIA_TOKENS + 3_000
+    seen.counted(chat("a" * 90_000), 10)
+    assert seen.most_tokens(asked) == len(asked.body) + ADDED_TOKENS
+
+
+def test_marks_of_caching_that_move_on_do_not_make_a_conversation_another_one() -> None:
+    """Claude Code marks the last turn of each request: the mark is gone from it in the next one."""
+
+    def asked(*marked: bool) -> Asked:
+        mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+        texts = [{"type": "text", "text": "a" * 30_000, **(mark if one else {})} for one in marked]
+        turns = [{"role": "user", "content": [text]} for text in texts]
+        return bounded({"model": "m", "messages": turns}, "anthropic-messages", "m", streamed=False, most=9)
+
+    seen = Seen()
+    seen.counted(asked(True, True), 15_000)
+    assert asked(True).body.count(b'"cache_control":{"type":"ephemeral"}') == 1
+    assert seen.most_tokens(asked(True, False, True)) < 15_000 + 30_000 + ADDED_TOKENS + 400
+
+
+def test_the_price_of_writing_a_cache_is_asked_for_where_agents_write_one(tmp_path: Path) -> None:
+    prices = {
+        "m": Price(input=1.0, output=2.0, source="the workspace"),
+        "free": Price(input=0.0, output=0.0, source="it"),
+    }
+    keys = GatewayKeys(tmp_path, {"u": Upstream("u", "https://x/v1", dialects=EVERY, prices=prices)})
+    with pytest.raises(ConfigError, match="written to a cache") as raised:
+        keys.check(ModelNeed("m", "anthropic-messages", "u"))
+    assert "cache_write" in raised.value.todo
+    assert keys.check(ModelNeed("m", "openai-chat", "u")).listed == prices["m"]
+    assert keys.check(ModelNeed("free", "anthropic-messages", "u")).listed == prices["free"]
 
 
 def listed(base_url: str, model: str, provider: str | None = None) -> Tariff:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from referee.core.spending import Price, Usage
+from referee.core.spending import Dialect, Price, Usage
 from tests.keys.gateway_calls import EVERY, Gate, gate, question
 from tests.keys.scripted_upstream import Heard, Reply, chat, chat_events, said_json, said_stream
 
@@ -118,14 +118,14 @@ def test_a_call_that_says_no_limit_of_output_gets_the_upstreams(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("dialect", EVERY)
-def test_a_refusal_is_said_in_the_words_of_its_surface(dialect: str, tmp_path: Path) -> None:
+def test_a_refusal_is_said_in_the_words_of_its_surface(dialect: Dialect, tmp_path: Path) -> None:
     paths = {
         "openai-chat": "/v1/chat/completions",
         "openai-responses": "/v1/responses",
         "anthropic-messages": "/v1/messages",
         "gemini": "/v1beta/models/scripted-1:generateContent",
     }
-    with gate(tmp_path, said_json({}), cap_usd=0.000001) as open_gate:
+    with gate(tmp_path, said_json({}), dialect=dialect, cap_usd=0.000001) as open_gate:
         answer = open_gate.call(paths[dialect], question())
         assert open_gate.upstream.heard == []
     assert answer.status == 402
@@ -308,3 +308,46 @@ def test_a_long_conversation_is_held_by_what_is_new_in_it(tmp_path: Path) -> Non
     assert first.upper_usd > 4 * first.cost_usd - 0.01
     for exchange in later:
         assert exchange.cost_usd <= exchange.upper_usd < 1.3 * exchange.cost_usd  # writing a cache is a quarter dearer
+
+
+def test_text_that_the_upstream_did_not_count_once_does_not_pass_uncounted_later(tmp_path: Path) -> None:
+    """Its bytes once stood in a member that nobody counts; then forty calls at once carry them as a conversation."""
+    large = "lorem ipsum " * 30_000
+
+    async def reply(_request: web.BaseRequest, heard: Heard) -> web.StreamResponse:
+        said = heard.document()
+        if said["messages"][0]["content"] != "hi":
+            await asyncio.sleep(0.3)
+        return web.json_response(chat(sum(len(json.dumps(turn)) for turn in said["messages"]) // 4, 1))
+
+    price = Price(input=3.0, output=15.0, source="this test")
+    with gate(tmp_path, reply, price=price) as open_gate:
+        assert open_gate.chat("hi", x=[{"role": "user", "content": large}]).status == 200
+        with ThreadPoolExecutor(40) as pool:
+            answers = [pool.submit(open_gate.chat, large, max_tokens=1, x=0) for _ in range(40)]
+            statuses = {answer.result().status for answer in answers}
+        facts = open_gate.close()
+        assert "x" not in open_gate.upstream.heard[0].document()
+    assert statuses == {200, 402}
+    assert facts.spent_usd is not None
+    assert 0.2 < facts.spent_usd <= 3.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"reasoning_effort": "high"},
+        {"messages": [{"role": "user", "content": "b"}, {"role": "user", "content": "a" * 200_000}]},
+    ],
+    ids=["another frame", "another beginning"],
+)
+def test_only_a_conversation_that_went_on_is_held_by_what_is_new_in_it(
+    other: dict[str, object], tmp_path: Path
+) -> None:
+    """Providers count some members and turns only beside certain others."""
+    with gate(tmp_path, said_json(chat(10, 1))) as open_gate:
+        for members in ({}, {}, other):
+            open_gate.chat("a" * 200_000, **members)
+        first, again, third = open_gate.exchanges()
+    assert first.upper_usd == pytest.approx(third.upper_usd, rel=0.01)
+    assert again.upper_usd < first.upper_usd / 10

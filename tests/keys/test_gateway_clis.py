@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.registry]
 
 REAL_KEY = "sk-the-real-key-0123456789abcdefghij"
 #: A call costs a dollar, whatever it says: the third might exceed three.
-PRICE = Price(input=1.0, output=1.0, per_request=1.0, source="this test")
+PRICE = Price(input=1.0, output=1.0, cache_write=1.0, per_request=1.0, source="this test")
 #: What a client may try again although it was told not to: Codex opens a refused stream five times more.
 MOST_TRIES = 8
 PATIENCE = 90.0

@@ -261,7 +261,8 @@ def test_of_either_head_only_what_the_other_side_needs_comes_through(tmp_path: P
     }
     sent = {
         "anthropic-version": "2023-06-01",
-        "anthropic-beta": "tools-1",
+        "anthropic-beta": "claude-code-20250219, compact-2026-01-12,interleaved-thinking-2025-05-14,context-1m-2025",
+        "openai-beta": "assistants=v2",
         "cookie": "a=b",
         "x-stainless-os": "Linux",
         "user-agent": "agent/1",
@@ -274,8 +275,8 @@ def test_of_either_head_only_what_the_other_side_needs_comes_through(tmp_path: P
     kept = {name: value for name, value in answer.headers.items() if name in told}
     assert kept == {"x-request-id": "req_1", "retry-after": "7"}
     assert heard.headers["anthropic-version"] == "2023-06-01"
-    assert heard.headers["anthropic-beta"] == "tools-1"
-    assert not {"cookie", "x-stainless-os"} & set(heard.headers)
+    assert heard.headers["anthropic-beta"] == "claude-code-20250219,interleaved-thinking-2025-05-14"
+    assert not {"cookie", "x-stainless-os", "openai-beta"} & set(heard.headers)
     assert "agent/1" not in repr(heard)
 
 
@@ -308,3 +309,57 @@ def _continued(open_gate: Gate, document: bytes) -> None:
         assert talk.recv(1000).startswith(b"HTTP/1.1 100 ")
         talk.sendall(document)
         assert talk.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("query", "passed"),
+    [
+        ("alt=sse", "alt=sse"),
+        ("beta=true&x=1", "beta=true"),
+        ("alt=../../admin&beta=%0D%0AX:1", ""),
+        ("alt=sse%26key%3Dx", ""),
+        ("%61lt=json&beta=false", "alt=json"),
+    ],
+)
+def test_of_the_query_only_known_words_come_through(query: str, passed: str, tmp_path: Path) -> None:
+    with gate(tmp_path, said_json(WHOLE["gemini"]), dialect="gemini") as open_gate:
+        path, document = ASKED["gemini"]
+        assert open_gate.call(f"{path}?{query}", document).status == 200
+        assert [heard.query for heard in open_gate.upstream.heard] == [passed]
+
+
+@pytest.mark.parametrize("dialect", EVERY)
+def test_a_key_opens_the_one_surface_that_it_was_made_for(dialect: Dialect, tmp_path: Path) -> None:
+    with gate(tmp_path, said_json(WHOLE[dialect]), dialect=dialect) as open_gate:
+        answers = {other: open_gate.call(*ASKED[other]) for other in EVERY}
+        counted = open_gate.call("/v1/messages/count_tokens", question()).status
+        assert len(open_gate.upstream.heard) == (2 if dialect == "anthropic-messages" else 1)
+    assert {other: answer.status for other, answer in answers.items()} == {
+        other: 200 if other == dialect else 404 for other in EVERY
+    }
+    assert counted == (200 if dialect == "anthropic-messages" else 404)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        ("openai-chat", b'{"model":"scripted-1","messages":[],"n":1' + b"0" * 400 + b"}"),
+        ("openai-chat", b'{"model":"scripted-1","messages":[],"max_tokens":NaN}'),
+        ("openai-chat", b'{"model":"scripted-1","messages":[],"tools":[{"type":["web_search"]}],"temperature":1e999}'),
+        ("openai-chat", b'{"model":["scripted-1"],"messages":[]}'),
+        ("openai-responses", b'{"model":"scripted-1","input":[{"type":{}}]}'),
+        ("anthropic-messages", b'{"model":"scripted-1","messages":[[]],"thinking":7}'),
+        ("gemini", b'{"contents":[],"generationConfig":{"candidateCount":1' + b"0" * 305 + b"}}"),
+        ("gemini", b'{"contents":{"parts":7}}'),
+        *(("openai-chat", b'{"model":"scripted-1","stop":' + b"[" * n + b"]" * n + b"}") for n in range(960, 1001, 4)),
+    ],
+)
+def test_a_request_that_is_out_of_shape_is_refused_and_no_fault_of_the_gateway(
+    dialect: Dialect, body: bytes, tmp_path: Path
+) -> None:
+    with gate(tmp_path, said_json(WHOLE[dialect]), dialect=dialect) as open_gate:
+        answer = open_gate.send("POST", ASKED[dialect][0], body, open_gate.bearer())
+        assert open_gate.call(*ASKED[dialect]).status == 200
+        facts = open_gate.close()
+    assert answer.status in ({200, 400} if b"stop" in body else {400})
+    assert facts.broken is None

@@ -32,9 +32,25 @@ MOST_ANSWER = 64 * 2**20
 PATIENCE_SECONDS = 600.0
 CONNECT_SECONDS = 30.0
 
-_UP = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
+_UP = frozenset({"anthropic-version"})
+#: Of Anthropic's betas those that change neither what is paid nor what is counted, by how their names begin. Not those
+#: of the provider's own context management and tools, of a larger context, of another speed: these have other prices.
+_BETAS = (
+    "claude-code-",
+    "effort-",
+    "extended-cache-ttl-",
+    "fine-grained-tool-streaming-",
+    "interleaved-thinking-",
+    "mid-conversation-system-",
+    "prompt-caching-",
+    "redact-thinking-",
+    "structured-outputs-",
+    "thinking-token-count-",
+    "token-counting-",
+)
 _DOWN = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id"})
-_QUERY = frozenset({"alt", "beta"})
+#: What of a query goes on, to the letter.
+_QUERY = frozenset({("alt", "sse"), ("alt", "json"), ("beta", "true")})
 _LONGEST_VALUE = 1000
 #: How errors name accounts, and quote a part of a key: its ends with stars or dots between.
 _ACCOUNT = re.compile(
@@ -139,8 +155,8 @@ class Forwarder:
             NoAnswer: none came.
         """
         url = upstream.base_url.rstrip("/") + route.below.format(model=quote(asked.model, safe=""))
-        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in request.query.items() if name in _QUERY)
-        headers = {name: request.headers[name][:_LONGEST_VALUE] for name in _UP if name in request.headers}
+        query = "&".join(f"{name}={value}" for name, value in dict(request.query).items() if (name, value) in _QUERY)
+        headers = _kept_up(request.headers)
         headers |= {"content-type": "application/json", **_credential(upstream, route)}
         headers["accept"] = "text/event-stream" if asked.streamed else "application/json"
         try:
@@ -182,6 +198,14 @@ def _begun(data: bytes, secret: bytes) -> int:
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """What of the upstream's head the client gets."""
     return {name: headers[name][:_LONGEST_VALUE] for name in _DOWN if name in headers}
+
+
+def _kept_up(headers: Mapping[str, str]) -> dict[str, str]:
+    """What of the client's head the upstream gets."""
+    kept = {name: headers[name][:_LONGEST_VALUE] for name in _UP if name in headers}
+    named = [one.strip() for one in headers.get("anthropic-beta", "").split(",")]
+    betas = ",".join(one for one in named if one.startswith(_BETAS))
+    return {**kept, "anthropic-beta": betas[:_LONGEST_VALUE]} if betas else kept
 
 
 def _credential(upstream: Upstream, route: Route) -> dict[str, str]:

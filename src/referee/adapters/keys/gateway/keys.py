@@ -97,6 +97,14 @@ class GatewayKeys:
                 f"the upstream {need.upstream} is not said to speak {need.dialect}",
                 todo=f'add "{need.dialect}" to dialects in [upstreams.{need.upstream}] if it does',
             )
+        own = upstream.prices.get(need.model)
+        if need.dialect == "anthropic-messages" and own is not None and own.input > 0 and own.cache_write is None:
+            raise ConfigError(
+                f"the price of the model {need.model} at the upstream {need.upstream} does not say what input that is "
+                "written to a cache costs, and agents of this surface have theirs written there",
+                todo=f'add cache_write to [upstreams.{need.upstream}.prices."{need.model}"], US dollars per million '
+                "tokens",
+            )
         return tariff_of(upstream, need.model)
 
     def reach(self, address: str) -> tuple[str, int] | None:
