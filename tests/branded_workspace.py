@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from referee.adapters.recorder import RecordingFiles, derive
@@ -21,7 +23,7 @@ from referee.core.records import (
 )
 from referee.core.spending import Price, SpendingFacts
 from referee.publish.facts import Facts
-from referee.publish.mapping import Mapping
+from referee.publish.mapping import Mapping as Names
 from referee.runner.seal import facts_bytes, lock_bytes, seal
 from tests.publish_workspace import Try, lock_of, report
 
@@ -41,12 +43,24 @@ class Branded:
         self.records = RecordFiles(root / "records")
         self.evidence = LocalEvidence(root / "evidence")
 
-    def facts(self, mapping: Mapping | None) -> Facts:
+    def facts(self, mapping: Names | None) -> Facts:
         """What pages show of it."""
         return Facts(self.records.read(), self.evidence, mapping=mapping)
 
-    def write(self, harness: str, *, run: str, at: str, raw: bytes | None = None) -> AttemptPlanned:
-        """One run with its recording, and with the agent's names in every place that could tell them."""
+    def write(
+        self,
+        harness: str,
+        *,
+        run: str,
+        at: str,
+        raw: bytes | None = None,
+        left: Mapping[str, str] = MappingProxyType({}),
+        servers: tuple[ListenerFacts, ...] = (),
+    ) -> AttemptPlanned:
+        """One run with its recording, and with the agent's names in every place that could tell them.
+
+        ``left``: more of its files; ``servers``: what else listened.
+        """
         directory = self.root / "spool" / run
         directory.mkdir(parents=True)
         data = (RECORDINGS / f"{harness}.raw").read_bytes() if raw is None else raw
@@ -71,14 +85,16 @@ class Branded:
         }  # fmt: skip
         for name, text in files.items():
             (directory / name).write_text(text)
+        for name, text in left.items():
+            (directory / name).write_text(text)
         (directory / "lock.json").write_bytes(lock_bytes(planned))
-        ended = self._ended(harness, run, len(data))
+        ended = self._ended(harness, run, len(data), servers)
         (directory / "facts.json").write_bytes(facts_bytes(ended))
         refs, digest = seal(run, directory, self.evidence)
         self.records.append(ended.model_copy(update={"evidence": refs, "evidence_digest": digest}))
         return planned
 
-    def _ended(self, harness: str, run: str, size: int) -> AttemptEnded:
+    def _ended(self, harness: str, run: str, size: int, servers: tuple[ListenerFacts, ...]) -> AttemptEnded:
         argv = (f"/opt/agent/bin/{harness}", "serve", f"--model={MODEL}")
         listening = ListenerFacts(port=4096, address="127.0.0.1", pid=7, executable=argv[0], argv=argv, cwd="/work")
         spending = SpendingFacts(
@@ -100,7 +116,7 @@ class Branded:
             rerun=RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=0.2, output="rerun.txt"),
             spent_usd=0.25,
             spending=spending,
-            observed=ObservedFacts(listening=(listening,)),
+            observed=ObservedFacts(listening=(listening, *servers)),
             phases={"agent": 61.0},
             machine={"container": "3f2a" * 16, "gateway": "172.18.0.1:35947", "used": {"cpu_seconds": 1.5}},
         )

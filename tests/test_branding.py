@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from referee.adapters.agents.harnesses.harness import load_harness
 from referee.core.branding import Masker, Rules
 from referee.core.canonical import digest_of
-from referee.core.records import AgentRef
+from referee.core.records import AgentRef, ListenerFacts
 from referee.core.sessions.reading import read
 from referee.errors import Finding
 from referee.publish import pages
 from referee.publish.brands import brand_of
 from referee.publish.facts import Facts, agents_of
 from referee.publish.mapping import Mapping, keep_mapping, read_mapping
+from referee.runner.seal import NAMES
 from referee.runner.verify_public import verify_public
 from referee.runner.verify_site import verify_site
 from tests.branded_workspace import AGENT, MODEL, PROGRAMS, RECORDINGS, Branded
@@ -180,6 +181,58 @@ def _served(made: Branded, file: dict[str, Any]) -> bytes:
     digits = file["digest"].removeprefix("sha256:")
     data: bytes = (made.root / "site" / "evidence" / digits[:2] / f"{digits}.bin").read_bytes()
     return data
+
+
+#: What the harness writes itself and what is derived; all else of a run's evidence is what was done, left and printed.
+OURS = {"session.raw", "session.cast", "transcript.txt", "exchanges.jsonl", "harness.jsonl", "lock.json", "facts.json"}
+
+
+def test_names_that_a_project_prints_are_served_in_full_and_the_site_verifies(tmp_path: Path) -> None:
+    made = Branded(tmp_path)
+    left = {name: "Google, Gemini and gemini-cli answered 144\n" for name in NAMES if name not in {*OURS, *_MADE}}
+    server = ListenerFacts(
+        port=8080, address="127.0.0.1", pid=9, executable="/usr/bin/google", cwd="/work/project/gemini",
+        argv=("google", "--upstream=gemini", "--beside=/opt/agent/bin/gemini-cli"),
+    )  # fmt: skip
+    made.write("gemini-cli", run="r-0", at="2026-11-30T12:50:00.000Z", left=left, servers=(server,))
+    mapping = build(made)
+    document = json.loads((tmp_path / "site" / "runs" / "r-0" / "run.json").read_bytes())
+    files = {file["name"]: file for file in document["files"]}
+    assert {"control.txt", "challenge-4.txt", "scripts.json", "replay.txt"} <= set(left)
+    for name, text in left.items():
+        assert (_served(made, files[name]).decode(), files[name]["original"]) == (text, None), name
+    own, beside = document["end"]["observed"]["listening"]
+    assert own["executable"] == "/opt/agent/bin/Agent A"
+    assert beside == {
+        **server.model_dump(mode="json"),
+        "argv": ["google", "--upstream=gemini", "--beside=/opt/agent/bin/Agent A"],
+    }
+    assert verify_site(made.facts(mapping), tmp_path / "site").files > 0
+    assert verify_public(tmp_path / "site").runs == 1
+
+
+#: Files of evidence that every run of the workspace has with a content of its own.
+_MADE = {"session.timing", "report.json", "rerun.txt"}
+
+
+def test_what_commands_print_is_no_banner() -> None:
+    banner = b"This is mini-swe-agent version 2.4.6.\r\n"
+    event = b'{"type": "command", "command": "pip list"}\r\n'
+    printed = b"mini-swe-agent 2.4.6\r\nscripted-1 by minisweagent\r\n"
+    served, masker = masked("mini-swe-agent", banner + event + printed)
+    assert served.endswith(event + printed)
+    assert b"mini-swe-agent" not in served[: len(banner)]
+    assert [mask.rule for mask in masker.masks] == ["banner"]
+
+
+@pytest.mark.parametrize("name", ["command", "first-try"])
+def test_an_agent_without_a_harness_has_its_recording_served_as_it_is(name: str) -> None:
+    raw = f"/bin/bash: line 2: nonsuch: {name} not found\r\n{name} 12 done\r\n".encode()
+    brand = brand_of(agent(None).model_copy(update={"name": name, "model": None}))
+    masker = Masker(brand.rules)
+    assert b"".join(masker.masked([raw])) == raw
+    assert masker.masks == []
+    assert brand.words == (() if name == "command" else (name,))
 
 
 def test_letters_stay_when_the_site_is_built_again_and_an_earlier_run_is_found(branded: Branded) -> None:

@@ -2,7 +2,8 @@ r"""Neutral branding: what names an agent's maker, provider or model is masked i
 
 Methodology §11. Three rules, all on whole lines of what was printed, none on what an agent did:
 
-- a *banner*: a line of the session's beginning that matches one of the harness's patterns;
+- a *banner*: a line of the session's beginning that matches one of the harness's patterns, and is an event of the
+  program or stands before its first one;
 - a *name*: the agent's own name, its model's, its program's or maker's, as a word of a line before the first event of
   the program: a warning, or what it prints when it breaks;
 - a *field*: the value of a field that names model or provider, in an event of the program, wherever it stands;
@@ -108,11 +109,14 @@ class Masker:
     def _in_beginning(self, line: bytes) -> list[tuple[int, int, RuleKind, int]]:
         plain = _SEQUENCES.sub(b"", line).rstrip(b"\r\n")
         end = len(line.rstrip(b"\r\n"))
+        event = _EVENT.match(plain) is not None
+        self._begun = self._begun or event
+        if self._begun and not event:
+            return []  # what commands printed
         for number, pattern in enumerate(self._banner, start=1):
             if pattern.search(plain):
                 return [(0, end, "banner", number)]
-        self._begun = self._begun or _EVENT.match(plain) is not None
-        if self._begun:
+        if event:
             return []
         return [(start, stop, "name", number) for start, stop, number in _matches(self._names, line, 0)]
 

@@ -133,7 +133,7 @@ class Facts:
             planned=face.planned,
             ended=face.ended,
             reason=None if view.reason is None else face.scrub(view.reason),
-            corroboration_why=tuple(map(face.scrub, view.corroboration_why)),
+            corroboration_why=tuple(map(face.scrub_paths, view.corroboration_why)),
             objections=tuple(map(face.scrub, view.objections)),
             files=tuple(replace(file, original=face.originals.get(file.name)) for file in files),
             withheld=tuple(

@@ -3,7 +3,8 @@
 Of its records: the agent is its letter, the model is withheld, and so is what of the machine would let someone try
 configurations until a digest fits. Of its evidence: the recording is served as a copy with banners masked, and cast and
 transcript are derived from that copy; documents of ours are served as copies without names; all else, and with it what
-the agent did and left, is served as it is. Originals stay in the store; each is committed to by a salted fingerprint.
+the agent and the project did, left and printed, is served as it is: a name that occurs there is not censored. Originals
+stay in the store; each is committed to by a salted fingerprint.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from typing import Any, BinaryIO
 from referee.core.branding import SHORTEST_NAME, Mask, Masker, Rules
 from referee.core.canonical import canonical_bytes, digest_of_bytes
 from referee.core.cast import cast
-from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, EvidenceRef
+from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, EvidenceRef, ListenerFacts
 from referee.core.sessions.reading import read
 from referee.core.transcript import transcript
 from referee.errors import Finding, UsageError
-from referee.protocols import Evidence
+from referee.protocols import AGENT_HOME, Evidence
 from referee.publish.mapping import Named
 
 WITHHELD = "withheld"
@@ -35,7 +36,21 @@ MASKED_SCHEMA = "referee.masked/1"
 #: What of a machine's facts is public: the rest holds its ids, which nobody can guess and which guard the digests.
 _OF_MACHINE = {"used", "limits"}
 #: Written by the agent or the project, or the same for every agent: served as it is.
-_AS_IT_IS = {"session.timing", "report.json", "rerun.txt", "subject.toml", "packages.json", "mission.json"}
+_AS_IT_IS = {
+    *(
+        "session.timing",
+        "report.json",
+        "rerun.txt",
+        "scripts.json",
+        "control.txt",
+        "challenge-1.txt",
+        "challenge-2.txt",
+    ),
+    *("challenge-3.txt", "challenge-4.txt", "mission.json", "subject.toml", "packages.json", "commands.json"),
+    *("replay.txt", "replay.json"),
+}
+#: Where the agent's own program lies: the only paths in what was observed that may tell it.
+_OWN_PATH = re.compile(rf"{re.escape(AGENT_HOME)}/[^\s'\"]*")
 #: What of an exchange with the model tells which model or program it was.
 _OF_EXCHANGE = {"model", "path", "dialect"}
 _PIECE = 1 << 20
@@ -104,6 +119,7 @@ class Face:
     originals: dict[str, str]
     masks: tuple[Mask, ...]
     scrub: Callable[[str], str]
+    scrub_paths: Callable[[str], str]
 
 
 class Neutralizer:
@@ -149,14 +165,31 @@ class _Making:
         )
         planned = self._planned.model_copy(update={"lock": lock})
         if ended is None:
-            return Face(planned, None, {}, (), self.scrub)
+            return Face(planned, None, {}, (), self.scrub, self.scrub_paths)
         told = ended.model_copy(update=self._facts(ended))
         served, originals, masks = self._evidence(planned, told, ended)
-        return Face(planned, told.model_copy(update={"evidence": served}), originals, masks, self.scrub)
+        public = told.model_copy(update={"evidence": served})
+        return Face(planned, public, originals, masks, self.scrub, self.scrub_paths)
 
     def scrub(self, text: str) -> str:
         """A sentence of ours without the words that tell the agent."""
         return text if self._words is None else self._words.sub(self._named.label, text)
+
+    def scrub_paths(self, text: str) -> str:
+        """A sentence that quotes what was observed: only paths of the agent's own program tell it."""
+        return _OWN_PATH.sub(lambda path: self.scrub(path[0]), text)
+
+    def _listener(self, one: ListenerFacts) -> ListenerFacts:
+        """The agent's own process without names; of any other only what lies in the agent's own place."""
+        own = (one.executable or "").startswith(f"{AGENT_HOME}/")
+        scrub = self.scrub if own else self.scrub_paths
+        return one.model_copy(
+            update={
+                "executable": None if one.executable is None else scrub(one.executable),
+                "argv": tuple(map(scrub, one.argv)),
+                "cwd": None if one.cwd is None else scrub(one.cwd),
+            }
+        )
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -181,7 +214,7 @@ class _Making:
             found["spending"] = ended.spending.model_copy(update=hidden)
         if ended.observed is not None:
             listening = {
-                name: tuple(type(one).model_validate(self._value(one.model_dump(mode="json"))) for one in ports)
+                name: tuple(map(self._listener, ports))
                 for name in ("listening", "listening_in_rerun")
                 if (ports := getattr(ended.observed, name)) is not None
             }
