@@ -38,7 +38,9 @@ def test_a_real_session_tells_its_two_commands_and_their_status(harness: str) ->
     assert found.why_not is None
     assert len(found.steps) == 2
     first, second = found.steps
-    assert (first.kind, first.status, first.stopped) == ("command", 0, False)
+    # Gemini CLI says of a command that failed, too, that it succeeded.
+    known = None if harness == "gemini-cli" else 0
+    assert (first.kind, first.status, first.stopped) == ("command", known, False)
     assert FIRST in first.text
     assert "cat > /work/report.json" in second.text
     assert second.text.count("\n") == 2, "a command of several lines is told whole"

@@ -73,5 +73,6 @@ def _ended(step: Step, result: dict[str, Any]) -> Step | None:
     said = str(result.get("output") or "")
     if said == _REFUSED:
         return None
+    # A command that failed counts as done too: its status is known only where the program prints it.
     told = _STATUS.search(said)
-    return step.model_copy(update={"status": int(told[1]) if told else None if failed else 0})
+    return step.model_copy(update={"status": int(told[1]) if told else None})
