@@ -36,7 +36,7 @@ PINNED = {
 @pytest.mark.parametrize(
     "name",
     ["tests/a.txt", "src/test_a.py", "src/a_test.go", "a.spec.ts", "lib/a_spec.rb", "conftest.py", "src/b/AppTest.java",
-     "jest.config.mjs", ".mocharc.json", "spec/helper.rb", "noxfile.py"],
+     "jest.config.mjs", ".mocharc.json", "spec/helper.rb", "noxfile.py", "pytest.toml", ".pytest.toml"],
 )  # fmt: skip
 def test_what_steers_tests(name: str) -> None:
     assert steers(name)
@@ -85,6 +85,39 @@ def test_package_json_keeps_what_was_installed() -> None:
         "jest": {"bail": True},
     }
     assert merged_package_json(b"not json", PINNED["package.json"].encode()) == PINNED["package.json"].encode()
+
+
+NESTED = json.dumps({"scripts": {"test": "npm run build && npm run unit", "unit": "jest", "build": "tsc", "dev": "v"}})
+UNIT = "PY = python3\nall:\n\tcc a.c\ntest: unit\nunit: all\n\t$(PY) -m unittest\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new", "differs"),
+    [
+        ("Makefile", UNIT, "PY = python3", "PY = echo OK; true", True),
+        ("Makefile", UNIT, "$(PY) -m", "true", True),
+        ("Makefile", UNIT, "PY =", "SHELL = /work/sh\nPY =", True),
+        ("Makefile", UNIT, "test: unit", "test: none", True),
+        ("Makefile", UNIT, "all:", "include /work/other.mk\nall:", True),
+        ("Makefile", UNIT, "cc a.c", "cc a.c -lm", False),
+        ("Makefile", UNIT, "PY = python3", "PY = python3.11", False),
+        ("Makefile", UNIT, "PY = python3", "PY = /work/python3", True),
+        ("package.json", NESTED, '"jest"', '"echo 4 tests passed"', True),
+        ("package.json", NESTED, '"unit": ', '"preunit": "exit 0", "unit": ', True),
+        ("package.json", NESTED, '"tsc"', '"tsc --skipLibCheck"', False),
+        ("package.json", NESTED, '"v"', '"vite"', False),
+    ],
+)
+def test_a_test_task_is_followed_to_what_it_runs(name: str, text: str, old: str, new: str, *, differs: bool) -> None:
+    now = text.replace(old, new, 1)
+    assert now != text
+    assert (parts_on_tests(name, now.encode()) != parts_on_tests(name, text.encode())) is differs
+
+
+def test_scripts_that_a_test_script_runs_are_put_back_too() -> None:
+    now = NESTED.replace('"jest"', '"true"').replace('"v"', '"vite"').encode()
+    merged = json.loads(merged_package_json(now, NESTED.encode()))
+    assert merged == json.loads(NESTED.replace('"v"', '"vite"'))
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from referee.benchmarks.bringup.reached import makefile_parts, test_scripts
+
 #: Directories in which no test file of the project itself stands.
 PRUNED = frozenset({".git", "node_modules", ".venv", "venv", ".tox", ".nox", "__pycache__", ".hg", ".eggs"})
 _FOLDERS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs", "t", "__snapshots__", "__mocks__"})
@@ -18,18 +20,16 @@ _TEST_FILE = re.compile(
 )
 #: Configuration that is nothing but a runner's.
 _CONFIGURES = re.compile(
-    r"conftest\.py|\.?pytest\.ini|noxfile\.py|(?:jest|vitest|karma|ava|cypress|playwright)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
+    r"conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:jest|vitest|karma|ava|cypress|playwright)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
     r"\.mocharc\.\w+|\.rspec|phpunit\.xml(?:\.dist)?|CTestCustom\.cmake|\.coveragerc|runtests?\.\w+"
 )
 #: Files that steer tests and that a project must have brought itself.
 _NEW = re.compile(
-    r"conftest\.py|\.?pytest\.ini|sitecustomize\.py|usercustomize\.py|(?:jest|vitest|karma|ava)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
+    r"conftest\.py|\.?pytest\.(?:ini|toml)|sitecustomize\.py|usercustomize\.py|(?:jest|vitest|karma|ava)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
     r"\.mocharc\.\w+|\.rspec|phpunit\.xml"
 )
 _SHARED = frozenset({"pyproject.toml", "setup.cfg", "tox.ini", "package.json", "Makefile", "makefile", "GNUmakefile"})
 _PACKAGE_KEYS = ("jest", "vitest", "mocha", "ava", "tap", "nyc", "c8")
-_TEST_SCRIPT = re.compile(r"(?:pre|post)?(?:test|check)(?::.*)?")
-_TARGET = re.compile(r"(?m)^(test|tests|check)\s*::?[^=\n]*(?:\n(?:\t.*|\s*))*")
 #: More files or bytes of a pinned tree than these are not compared.
 _MOST_FILES = 50_000
 _MOST_FILE_BYTES = 20_000_000
@@ -87,7 +87,7 @@ def parts_on_tests(name: str, data: bytes) -> dict[str, Any]:
             return _of_ini(text)
     except (ValueError, configparser.Error, RecursionError):
         return {"unreadable": text}
-    return {match.group(1): match.group(0).rstrip() for match in _TARGET.finditer(text)}
+    return dict(makefile_parts(text))
 
 
 def merged_package_json(now: bytes, pinned: bytes) -> bytes:
@@ -102,8 +102,9 @@ def merged_package_json(now: bytes, pinned: bytes) -> bytes:
     for key in _PACKAGE_KEYS:
         document.pop(key, None)
     scripts = document.get("scripts")
-    kept = {n: v for n, v in scripts.items() if not _TEST_SCRIPT.fullmatch(n)} if isinstance(scripts, dict) else {}
     own = wanted.pop("scripts", {})
+    scripts = scripts if isinstance(scripts, dict) else {}
+    kept = {name: text for name, text in scripts.items() if name not in test_scripts(scripts)}
     document |= wanted
     document["scripts"] = kept | own
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
@@ -114,7 +115,7 @@ def _of_package(document: Any) -> dict[str, Any]:
         return {}
     parts = {key: document[key] for key in _PACKAGE_KEYS if key in document}
     scripts = document.get("scripts")
-    own = {n: v for n, v in scripts.items() if _TEST_SCRIPT.fullmatch(n)} if isinstance(scripts, dict) else {}
+    own = {name: scripts[name] for name in test_scripts(scripts)} if isinstance(scripts, dict) else {}
     return parts | ({"scripts": own} if own else {})
 
 
