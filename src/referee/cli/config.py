@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,9 @@ from pydantic import BaseModel
 
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
 from referee.cli.options import JsonOption, WorkspaceOption
+
+#: What needs no quotes in a key of TOML.
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 app = typer.Typer(no_args_is_help=True, help="The workspace's configuration.")
 
@@ -46,8 +50,8 @@ def settings(workspace: Workspace) -> list[dict[str, Any]]:
     file = workspace.root / CONFIG_NAME
     written = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     rows = [
-        {"key": key, "value": value, "origin": CONFIG_NAME if _has(written, key) else "default"}
-        for key, value in _flat(workspace.config, "")
+        {"key": _key(path), "value": value, "origin": CONFIG_NAME if _has(written, path) else "default"}
+        for path, value in _flat(workspace.config, ())
     ]
     for row in rows:
         if row["key"] == "ca_bundle" and row["value"] is None and os.environ.get("SSL_CERT_FILE"):
@@ -55,20 +59,27 @@ def settings(workspace: Workspace) -> list[dict[str, Any]]:
     return rows
 
 
-def _flat(model: BaseModel, prefix: str) -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
-    for name in type(model).model_fields:
-        value = getattr(model, name)
-        if isinstance(value, BaseModel):
-            rows += _flat(value, f"{prefix}{name}.")
+def _flat(node: BaseModel | dict[str, Any], path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
+    """Every setting by its path; of upstreams and prices, which have names of the user's, those that are written."""
+    members = node if isinstance(node, dict) else {name: getattr(node, name) for name in type(node).model_fields}
+    rows: list[tuple[tuple[str, ...], Any]] = []
+    for name, value in members.items():
+        here = (*path, name)
+        if isinstance(value, BaseModel) or (isinstance(value, dict) and value):
+            rows += _flat(value, here)
         else:
-            rows.append((f"{prefix}{name}", list(value) if isinstance(value, tuple) else value))
+            rows.append((here, list(value) if isinstance(value, tuple) else value))
     return rows
 
 
-def _has(written: dict[str, Any], key: str) -> bool:
+def _key(path: tuple[str, ...]) -> str:
+    """The key as TOML writes it."""
+    return ".".join(part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in path)
+
+
+def _has(written: dict[str, Any], path: tuple[str, ...]) -> bool:
     node: Any = written
-    for part in key.split("."):
+    for part in path:
         if not isinstance(node, dict) or part not in node:
             return False
         node = node[part]
