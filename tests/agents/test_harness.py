@@ -195,3 +195,10 @@ def test_every_harness_directory_is_described_and_has_at_most_one_file_of_code()
         files = {file.name for file in directory.iterdir() if file.name != "__pycache__"}
         assert "harness.toml" in files
         assert len([name for name in files if name.endswith(".py")]) <= 1
+
+
+def test_who_names_an_agent_that_is_not_there_is_told_all_that_are(tmp_path: Path) -> None:
+    write(tmp_path, 'version = "1"\ncommand = "true"\n')
+    with pytest.raises(NothingMatched) as caught:
+        load_agent_file("nobody", tmp_path / "agents")
+    assert caught.value.todo == "known agents: baseline, command, liar, mine, null, stub"

@@ -12,6 +12,9 @@ from referee.adapters.catalog.workspace import one_sentence
 from referee.core.spending import Dialect
 from referee.errors import ConfigError, NothingMatched
 
+#: Agents that need no file: ``command`` with ``--command``.
+BUILT_IN = ("baseline", "command", "null", "liar", "stub")
+
 
 class AgentFile(BaseModel):
     """One agent file: a shipped ``harness`` with a model, or a ``command`` of one's own.
@@ -75,7 +78,7 @@ def load_agent_file(name: str, directory: Path) -> AgentFile:
     """
     file = directory / f"{name}.toml"
     if not file.is_file():
-        known = ", ".join(["baseline", "command", *sorted(path.stem for path in directory.glob("*.toml"))])
+        known = ", ".join(sorted({*BUILT_IN, *(path.stem for path in directory.glob("*.toml"))}))
         raise NothingMatched(f"there is no agent named {name!r}", todo=f"known agents: {known}")
     try:
         found = AgentFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
