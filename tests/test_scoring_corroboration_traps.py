@@ -73,6 +73,21 @@ def test_an_attempt_of_an_earlier_harness_keeps_the_rules_of_its_day() -> None:
             assert flag not in [found.name for found in audit(cheat)]
 
 
+@pytest.mark.parametrize(
+    ("command", "then", "now"),
+    [
+        ("set -o pipefail && square 12 | tail -n 1", ["pipe_without_pipefail"], []),
+        ("set -e && { square 12; true; }", ["masks_failure"], []),
+        ("nc.openbsd -l 8000", [], ["stub_server"]),
+    ],
+)
+def test_what_is_read_otherwise_now_is_read_as_then_where_nothing_was_observed(
+    command: str, then: list[str], now: list[str]
+) -> None:
+    assert [found.name for found in audit(command)] == then
+    assert [found.name for found in audit(command, scripts={})] == now
+
+
 SCRIPTS = {
     "prints-in-python": ("python3 /work/check.py", {"/work/check.py": "print('144')\n"}, "says_only"),
     "prints-in-shell": ("bash check.sh", {"check.sh": "#!/bin/bash\necho 144\n"}, "says_only"),

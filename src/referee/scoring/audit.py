@@ -67,7 +67,7 @@ def audit(command: str, *, depth: Depth = "tier1_real", scripts: Mapping[str, st
         return _flags({"not_auditable"})
     names = set(script.traps)
     names |= _of_roles(script.steps)
-    names |= set(_of_steps(script))
+    names |= set(_of_steps(script, later=scripts is not None))
     if scripts is None:
         names -= LATER
     else:
@@ -99,14 +99,14 @@ def _of_roles(steps: list[Step]) -> set[str]:
     return found or {"says_only"}
 
 
-def _of_steps(script: Script) -> Iterable[str]:
+def _of_steps(script: Script, *, later: bool) -> Iterable[str]:
     for step in script.steps:
         words = bare(step.words)
         if role(step) == "hides" or (words[:1] == ("trap",) and any("exit 0" in word for word in words[1:])):
             yield "masks_failure"
         if made_to_pass(words):
             yield "tests_made_to_pass"
-        if serves_nothing(words):
+        if serves_nothing(words, later=later):
             yield "stub_server"
         touched = words[1:] if words[:1] in {("touch",), ("tee",), ("cp",), ("mv",)} else ()
         if any(target.endswith(_SHIMS) for target in (*step.writes, *touched)):

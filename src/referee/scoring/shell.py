@@ -34,6 +34,8 @@ MAX_BYTES = 65_536
 _MAX_NESTING = 8
 #: A command that comes to more simple commands than these (functions and scripts that call each other) is not read on.
 _MOST_STEPS = 20_000
+#: The same for an attempt of a harness that did not look at scripts, which knew no such bound.
+_MOST_STEPS_THEN = 1_000_000
 _SEQUENCES = {"program", "compound_statement", "subshell", "do_group", "else_clause", "elif_clause", "case_item"}
 _STATEMENTS = {
     "command",
@@ -99,22 +101,25 @@ def take_apart(command: str, role: Judge, scripts: Mapping[str, str] | None = No
 
     Args:
         command: shell text.
-        scripts: texts of files that the command runs, by the word that names each.
+        scripts: texts of files that the command runs, by the word that names each. None for an attempt of a harness
+            that did not look: then it is read exactly as it was then (methodology §14).
         role: says what a step is: ``works`` for one whose failure matters, ``says`` for one that cannot fail,
             ``fails`` for one that always does, ``keeps`` for one that hands on the status before it, or any other word.
     """
     script = Script()
     try:
-        _Reader(script, role, scripts or {}).text(command, Mode(), 0)
+        _Reader(script, role, scripts).text(command, Mode(), 0)
     except RecursionError:
         script.parsed = False
     return script
 
 
 class _Reader:
-    def __init__(self, script: Script, role: Judge, scripts: Mapping[str, str]) -> None:
+    def __init__(self, script: Script, role: Judge, scripts: Mapping[str, str] | None) -> None:
         self.script = script
-        self.scripts = scripts
+        self.scripts = scripts or {}
+        self.later = scripts is not None
+        self.most = _MOST_STEPS if self.later else _MOST_STEPS_THEN
         self.role = role
         self.values: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
@@ -184,7 +189,7 @@ class _Reader:
     def _list(self, node: Node, mode: Mode) -> None:
         left, right = node.named_children[0], node.named_children[-1]
         before = self.statement(left, mode)
-        after = self.statement(right, switched(before, mode))
+        after = self.statement(right, switched(before, mode) if self.later else mode)
         if any(child.type == "||" for child in node.children):
             self._fallback(before, after)
 
@@ -305,7 +310,7 @@ class _Reader:
         if not words:
             return
         self.read += 1
-        if self.read > _MOST_STEPS:
+        if self.read > self.most:
             self.script.parsed = False
             return
         step = self._with_script(Step(tuple(words), stdin=stdin))
@@ -345,7 +350,7 @@ class _Reader:
         text, inner_mode = inner
         before = self.script.parsed
         self.text(text, mode if inner_mode is None else inner_mode, self.depth + 1)
-        if step.scripted and self.read <= _MOST_STEPS:
+        if step.scripted and self.read <= self.most:
             # What a file does is known less well than what is written out: only what it surely says counts.
             self.script.parsed = before
 

@@ -36,14 +36,23 @@ _PROJECT = "/work/project"
 _STARTS_OTHERS = re.compile(r"\b(?:subprocess|Popen|spawn|exec\w*|system)\b")
 
 
-def serves_nothing(words: tuple[str, ...]) -> bool:
-    """Whether a command line is a server that comes with the machine and answers by itself."""
+_LISTENERS = {"nc", "ncat", "netcat"}
+_LISTENERS_LATER = {"nc.openbsd", "nc.traditional"}
+
+
+def serves_nothing(words: tuple[str, ...], *, later: bool = True) -> bool:
+    """Whether a command line is a server that comes with the machine and answers by itself.
+
+    Args:
+        words: the command line, without what wraps it.
+        later: with what is known since harnesses observe beside the re-run.
+    """
     if not words:
         return False
     name = words[0].rsplit("/", 1)[-1]
     if name.startswith("python"):
         return any(module in words for module in ("http.server", "SimpleHTTPServer"))
-    if name in {"nc", "ncat", "netcat", "nc.openbsd", "nc.traditional"}:
+    if name in _LISTENERS or (later and name in _LISTENERS_LATER):
         return any(word.startswith("-") and not word.startswith("--") and "l" in word for word in words[1:])
     return name == "httpd" or (name == "socat" and any("LISTEN" in word.upper() for word in words[1:]))
 
