@@ -243,6 +243,14 @@ def test_a_conversation_with_tools_goes_up_as_it_came(dialect: Dialect) -> None:
     assert left(dialect, WITHIN[dialect]) == WITHIN[dialect]
 
 
+def test_thoughts_that_middlemen_pass_on_are_nothing_but_thoughts() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    blocks = [thought, {"type": "document", "source": {"type": "url", "url": "https://x"}}]
+    turn = {"role": "assistant", "content": "a", "thinking_blocks": blocks}
+    (found,) = sent("openai-chat", {"messages": [turn]})["messages"]
+    assert found == {**turn, "thinking_blocks": [thought, {"type": "text", "text": LEFT_OUT}]}
+
+
 def test_thoughts_of_which_only_the_number_is_there_are_left_out() -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
     items = [{"type": "reasoning", "id": "rs_2", "summary": []}, thought, CALL]

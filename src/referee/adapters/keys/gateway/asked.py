@@ -7,7 +7,6 @@ a limit.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Never
@@ -22,7 +21,7 @@ _NEWER_LIMIT_HOSTS = ("api.openai.com", "openai.azure.com")
 _LIMITS_AT_TOP = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 #: Marks of what is to be cached count no tokens and move from turn to turn. In a body that was written here they stand
 #: as this; inside a text the marks are escaped.
-_CACHE_MARK = re.compile(rb',"cache_control":\{"type":"ephemeral"\}')
+_CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 
 
 #: What makes JSON slow to read is what stands outside its strings, bytes; of real requests that is a small part.
@@ -154,11 +153,15 @@ def _parts(document: dict[str, Any], name: str) -> tuple[bytes, bytes, bytes]:
     rest = _bytes(document)
     frame = _bytes({member: value for member, value in document.items() if member not in _LIMITS_AT_TOP})
     if turns is None:
-        return rest, _CACHE_MARK.sub(b"", frame), b""
+        return rest, _unmarked(frame), b""
     said = _bytes(turns)
     body = rest[:-1] + (b',"' if document else b'"') + name.encode() + b'":' + said + b"}"
     inside = said[1:-1] if isinstance(turns, list) else said
-    return body, _CACHE_MARK.sub(b"", frame), _CACHE_MARK.sub(b"", inside)
+    return body, _unmarked(frame), _unmarked(inside)
+
+
+def _unmarked(part: bytes) -> bytes:
+    return part.replace(_CACHE_MARK, b"")
 
 
 def _lower(asked: Any, most: int) -> int:

@@ -46,6 +46,7 @@ _MESSAGES_PARTS = {
     "tool_use": ("id", "name", "input"),
     "tool_result": ("tool_use_id", "content", "is_error"),
 }
+_THINKING = {kind: _MESSAGES_PARTS[kind] for kind in ("thinking", "redacted_thinking")}
 _CALL = ("id", "type", "call_id", "status", "name", "namespace")
 _RESULT = ("id", "type", "call_id", "status", "output")
 _RESPONSES_ITEMS = {
@@ -75,6 +76,8 @@ def chat_turn(turn: Any) -> dict[str, Any]:
         kept["content"] = content(kept["content"], _CHAT_PARTS, "text")
     elif "content" in turn:
         kept["content"] = None
+    if "thinking_blocks" in kept:  # parts of Anthropic's surface, which middlemen put into a message as they are
+        kept["thinking_blocks"] = content(kept["thinking_blocks"], _THINKING, "text")
     return kept
 
 
