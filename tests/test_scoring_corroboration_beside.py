@@ -88,6 +88,31 @@ def test_a_command_that_brings_the_project_may_work_anywhere() -> None:
     assert judged(command, facts={"control": control(command)}, files={"control.txt": SAID}).status == "corroborated"
 
 
+def test_a_script_that_stood_there_too_may_bring_the_project() -> None:
+    files = {
+        "control.txt": SAID,
+        SCRIPTS_NAME: scripts_bytes(Scripts(named={"/work/a.sh": "pip install square==1\nsquare 12"})),
+    }
+    facts = {"control": control("sh /work/a.sh", placed=("/work/a.sh",))}
+    assert judged("sh /work/a.sh", facts=facts, files=files).status == "corroborated"
+    assert names(judged("sh /work/a.sh", facts={"control": control("sh /work/a.sh")}, files=files)) == [
+        "needs_no_project"
+    ]
+
+
+def test_a_runner_that_finds_no_test_without_the_project_needs_it() -> None:
+    command = "cd /work/project && python3 -m unittest"
+    none = b"\nRan 0 tests in 0.000s\n\nOK\n"
+    found = judged(
+        command,
+        b"Ran 3 tests in 0.001s\n\nOK\n",
+        returned="OK",
+        facts={"control": control(command, placed=())},
+        files={"control.txt": none},
+    )
+    assert found.status == "corroborated"
+
+
 def challenge(number: int, **fields: Any) -> ChallengeFacts:
     one = challenges(SQUARE, RUN)[number]
     values = {

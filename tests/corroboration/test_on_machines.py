@@ -60,7 +60,8 @@ def test_a_target_that_only_says_the_answer_is_read(attempt: Attempt) -> None:
 
 
 def test_a_command_that_needs_no_project_fails_its_control(attempt: Attempt) -> None:
-    run = attempt("python3 -c 'from math import pow; print(int(pow(12, 2)))'", "144")
+    by_itself = "printf 'import os\\nos.getcwd()\\nprint(12 ** 2)\\n' > /work/check.py"
+    run = attempt("cd /work/project && python3 /work/check.py", "144", before=by_itself)
     assert (run.attempt["outcome"], flags(run)) == ("fail", ["needs_no_project"])
 
 

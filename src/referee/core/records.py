@@ -158,7 +158,8 @@ class RestoredFacts(Fact):
 class ControlFacts(Fact):
     """The negative control: the same command where nothing of the project stands. It must not succeed alike.
 
-    ``kind``: ``no-project`` (a fresh machine without the project). ``output`` names the evidence file.
+    ``kind``: ``no-project`` (a fresh machine without the project). ``output`` names the evidence file. ``placed``: the
+    agent's own scripts that stood there, beside the project's empty directories; None for a bare machine.
     """
 
     kind: Literal["no-project"]
@@ -167,6 +168,7 @@ class ControlFacts(Fact):
     timed_out: bool
     output: str | None
     could_not_run: str | None = None
+    placed: tuple[str, ...] | None = None
 
 
 class ChallengeFacts(Fact):

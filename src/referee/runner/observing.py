@@ -21,7 +21,7 @@ from referee.core.scripts import SCRIPTS_NAME, Scripts, scripts_bytes
 from referee.errors import MachineFault
 from referee.protocols import Machine
 from referee.scoring.challenges import challenges
-from referee.scoring.command_parts import parts
+from referee.scoring.command_parts import MOST_SCRIPTS, parts
 from referee.scoring.corroboration import corroborate
 from referee.scoring.stand_ins import placed
 
@@ -44,6 +44,8 @@ class Observer:
         self._pinned = pinned
         self._directory = directory
         self._named: dict[str, str] = {}
+        self._placed: dict[str, str] = {}
+        self._asked: set[str] = set()
         self._behind: dict[str, str | None] = {}
         self._hooks: frozenset[tuple[str, str]] = frozenset()
         self.facts = ObservedFacts()
@@ -107,21 +109,26 @@ class Observer:
 
     def control(self, fresh: Machine, again: RerunFacts) -> None:
         """Run the command where nothing of the project is."""
-        self._note(control=control(fresh, again.command, directory=self._directory, timeout=_seconds(again)))
+        done = control(fresh, again.command, directory=self._directory, timeout=_seconds(again), scripts=self._placed)
+        self._note(control=done)
 
     def _ready(self, machine: Machine, command: str) -> None:
         """Read the agent's scripts that the command runs; put back what steers it."""
-        read = parts(command)
-        self._named = self._scripts(machine, command)
-        if self._named:
-            self._named |= self._scripts(machine, command)  # those that the first ones name
-            read = parts(command, self._named)
+        while self._read_scripts(machine, command):
+            pass  # each may name others
+        read = parts(command, self._named)
         self._note(restored=restore(machine, self._pinned, tests=read.tests, before=self._hooks))
 
-    def _scripts(self, machine: Machine, command: str) -> dict[str, str]:
+    def _read_scripts(self, machine: Machine, command: str) -> bool:
+        """Read scripts that the command is known to name so far; whether any was new."""
         read = parts(command, self._named)
-        wanted = [(one.word, one.cwd, one.program) for one in read.scripts if one.word not in self._named]
-        return read_scripts(machine, wanted, search=read.search, pinned=self._pinned)
+        wanted = [(one.word, one.cwd, one.program) for one in read.scripts if one.word not in self._asked]
+        wanted = wanted[: MOST_SCRIPTS - len(self._asked)]
+        self._asked |= {word for word, _, _ in wanted}
+        found = read_scripts(machine, wanted, search=read.search, pinned=self._pinned) if wanted else {}
+        self._named |= {word: one.text for word, one in found.items()}
+        self._placed |= {one.place: one.text for one in found.values() if one.place is not None}
+        return bool(found)
 
     def _read_behind(self, machine: Machine, listeners: tuple[ListenerFacts, ...]) -> None:
         for one in listeners:

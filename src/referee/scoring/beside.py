@@ -134,10 +134,15 @@ class Beside:
         control = self.facts.control
         if control is None or control.could_not_run is not None or control.timed_out or control.exit_status != 0:
             return False
-        if control.command != claim.command or brings(claim.command, self.project):
+        scripts = None if control.placed is None else self.scripts.named
+        if control.command != claim.command or brings(claim.command, self.project, scripts):
             return False
         output = self.read(control.output, _OUTPUT_BYTES) if control.output else None
-        return output is not None and compare(claim.returned, output).likeness == "same"
+        if output is None:
+            return False
+        if scripts is not None and parts(claim.command, scripts).tests and _ran_none(output):
+            return False  # a runner that finds no test ends well in an empty directory
+        return compare(claim.returned, output).likeness == "same"
 
     def _ignores_its_input(self, rerun: RerunFacts, output: bytes) -> str | None:
         """What was replaced without effect; None where any replacement had one, or could not be tried."""
@@ -161,6 +166,11 @@ class Beside:
             "ran_no_tests": tests and ((none and _SOME_TESTS.search(text) is None) or _skipped_all(text)),
             "decodes_leniently": met_broken(steps, output),
         }
+
+
+def _ran_none(output: bytes) -> bool:
+    text = "\n".join(normal_lines(output.decode("utf-8", "replace")))
+    return _NO_TESTS.search(text) is not None and _SOME_TESTS.search(text) is None
 
 
 def _skipped_all(text: str) -> bool:

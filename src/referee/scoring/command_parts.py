@@ -104,15 +104,16 @@ def ports(command: str) -> frozenset[int]:
     return frozenset(int(one) for one in found)
 
 
-def brings(command: str, names: Iterable[str]) -> bool:
+def brings(command: str, names: Iterable[str], scripts: Mapping[str, str] | None = None) -> bool:
     """Whether the command itself fetches the project: then it works on a machine without it, and rightly so.
 
     Args:
         command: the command.
         names: what the project is called: its subject's name, its registry name, its address.
+        scripts: texts of the agent's own files that it runs, where those stood on that machine too.
     """
     known = [_plain(name) for name in names if len(_plain(name)) > 1]
-    for step in take_apart(command, role).steps:
+    for step in take_apart(command, role, scripts).steps:
         if fetches(step) and any(name in _plain(word) for word in step.words[1:] for name in known):
             return True
     return False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from referee.benchmarks.bringup.descent import descends
 from referee.benchmarks.bringup.tasks import TASKS, task_text
 from referee.benchmarks.bringup.trusted import look
 from referee.errors import MachineFault, ReportRejected
@@ -48,10 +50,18 @@ done
 """
 
 
+@dataclass(frozen=True)
+class Own:
+    """A script of the agent's own. ``place``: where it stands, where it could stand without the project; else None."""
+
+    text: str
+    place: str | None = None
+
+
 def read_scripts(
     machine: Machine, named: Iterable[tuple[str, str, bool]], *, search: Iterable[str], pinned: Path
-) -> dict[str, str]:
-    """The texts of scripts that a command runs, by the word that names each in it.
+) -> dict[str, Own]:
+    """The scripts of the agent's own that a command runs, by the word that names each in it.
 
     Args:
         machine: the attempt's machine, quiet.
@@ -61,7 +71,9 @@ def read_scripts(
     """
     every = list(named)
     tasks = {word: cwd for word, cwd, _ in every if word.startswith(TASKS)}
-    found = {word: text for word, cwd in tasks.items() if (text := task_text(machine, word, cwd, pinned)) is not None}
+    found = {
+        word: Own(text) for word, cwd in tasks.items() if (text := task_text(machine, word, cwd, pinned)) is not None
+    }
     wanted = [
         part for word, cwd, program in every for part in (cwd, word, "1" if program else "0") if word not in tasks
     ]
@@ -76,7 +88,8 @@ def read_scripts(
             case ["at", word, place]:
                 text = script_text(machine, _text(place), pinned=pinned)
                 if text is not None:
-                    found[_text(word)] = text
+                    alone = not descends(_text(place), text, pinned)
+                    found[_text(word)] = Own(text, _text(place) if alone else None)
     return found
 
 

@@ -1,0 +1,64 @@
+"""Whether a file of the machine comes from the pinned project: as it was, mended or built (methodology §5)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from referee.benchmarks.bringup.steering import pinned_files
+from referee.protocols import PROJECT
+
+#: More of a pinned tree than this is not read, bytes; larger files of it are passed over.
+_MOST_BYTES, _MOST_FILE = 30_000_000, 1_000_000
+#: Shorter lines tell nothing of where they come from, characters.
+_TELLING = 4
+#: What an agent writes by itself, rather than a compiler of another language's sources.
+_WRITTEN = (".sh", ".bash", ".py", "")
+
+
+def descends(place: str, text: str, pinned: Path) -> bool:
+    """Whether a script is the project's own, however it came where it stands.
+
+    So it is where half of its lines stand in the pinned tree; or, below the project, where that has a file of the same
+    stem, or where it is in a language that others are compiled to and in a directory that the project does not have.
+
+    Args:
+        place: its absolute path in the machine, links followed.
+        text: what it holds.
+        pinned: the placement's root on the host.
+    """
+    lines, stems, folders = _pinned(pinned / "project")
+    own = _lines(text)
+    if own and 2 * len(own & lines) >= len(own):
+        return True
+    path = PurePosixPath(place)
+    if not path.is_relative_to(PROJECT):
+        return False
+    compiled = path.suffix not in _WRITTEN
+    return (compiled or path.suffix == "") and (
+        path.stem in stems or (compiled and path.parent.relative_to(PROJECT).as_posix() not in folders)
+    )
+
+
+@lru_cache(maxsize=2)
+def _pinned(project: Path) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The telling lines of a tree, the stems of its files and its directories."""
+    files = pinned_files(project)
+    lines: set[str] = set()
+    left = _MOST_BYTES
+    for path in files.values():
+        size = path.stat().st_size
+        if size <= min(left, _MOST_FILE):
+            left -= size
+            lines |= _lines(path.read_bytes().decode("utf-8", "replace"))
+    paths = [PurePosixPath(name) for name in files]
+    return (
+        frozenset(lines),
+        frozenset(path.stem for path in paths),
+        frozenset(path.parent.as_posix() for path in paths),
+    )
+
+
+def _lines(text: str) -> set[str]:
+    found = {" ".join(line.split()) for line in text.splitlines()}
+    return {line for line in found if len(line) >= _TELLING and not line.startswith(("#", "//"))}
