@@ -48,7 +48,7 @@ _LONG_SECONDS = 600
 #: Codex takes at most this for one wait.
 _YIELD_MS = 30_000
 
-Failure = Literal["429", "500", "503", "401", "broken", "hang"]
+Failure = Literal["429", "500", "503", "401", "402", "broken", "hang"]
 
 
 def as_fence(commands: Sequence[str], final: str) -> str:

@@ -25,6 +25,8 @@ if os.environ.get("REFEREE_ALL_AGENTS"):
 
 KEY = "sk-run-7d1f0c2b9a8e4f6d5c3b2a190817f6e5"
 SEE = "/root/seen"
+#: Requests of a program whose every request is refused for good: one, and a second one for a title.
+MOST_ASKED = 2
 #: What a command of the project sees; each line of a file of its own, so that no format of output matters.
 COMMANDS = (
     f"mkdir -p {SEE}; env -0 > {SEE}/environment; /usr/bin/which node npm python3 git rg > {SEE}/programs",
@@ -84,3 +86,26 @@ def test_a_program_works_by_itself_and_its_commands_see_the_machine_alone(name: 
     assert "mkdir -p" in ran.output
     assert "MARK-42" in ran.output
     assert KEY not in ran.output
+
+
+@pytest.mark.parametrize("name", PROGRAMS if os.environ.get("REFEREE_ALL_AGENTS") else ["mini-swe-agent"])
+def test_a_program_gives_up_soon_when_its_key_has_reached_its_cap(name: str) -> None:
+    sandbox = DockerSandbox()
+    ready = agent(name, site(sandbox))
+    start = ready.prepare()
+    address = sandbox.gateway_address()
+    with scripted_model(Play(always="402"), key=KEY, address=address) as model:
+        on = machine(sandbox, start, (address, model.port))
+        try:
+            access = Access(base_url=f"http://{address}:{model.port}", model="scripted-1", secret=KEY)
+            place(on, ready.placed(access, {**MISSION, "deadline": time.time() + 600}))
+            ran = run(on, start, 120)
+            mounts = on.execute(["cat", "/proc/self/mountinfo"], timeout=60).output.decode()
+        finally:
+            on.destroy()
+    assert ran.status is not None, "it still asks"
+    assert 1 <= model.count <= MOST_ASKED, ran.output[-3000:]
+    # The table of mounts, which every command can read, names no program where its tree comes from.
+    source = next(row.split()[3] for row in mounts.splitlines() if row.split()[4] == "/opt/agent")
+    assert name not in source
+    assert re.search(r"/[0-9a-f]{32}/tree$", source)

@@ -16,14 +16,32 @@ GIVEN = {name for name in os.environ if not name.startswith(("OPENAI_", "MSWEA_"
 import litellm
 from minisweagent.agents import interactive
 from minisweagent.environments import local
+from minisweagent.models import litellm_model
 from minisweagent.models.utils.content_string import get_content_string
 from minisweagent.run import mini
 
 #: Seconds that one command may take: an installation takes longer than the program's own 30.
 COMMAND_SECONDS = 1800
+#: The status that says that the key has reached its cap; litellm knows no error of its own for it.
+CAP_REACHED = 402
 
+ask = litellm_model.LitellmModel._query
 run_command = local._run
 add_messages = interactive.DefaultAgent.add_messages
+
+
+class CapReachedError(Exception):
+    """The key has reached its cap: asking again would change nothing, and ten times take minutes."""
+
+
+def asked(self, messages, **kwargs):
+    """Ask the model; a cap that is reached is final."""
+    try:
+        return ask(self, messages, **kwargs)
+    except Exception as exc:
+        if getattr(exc, "status_code", None) == CAP_REACHED:
+            raise CapReachedError(str(exc)) from exc
+        raise
 
 
 def shown(command, cwd, env, timeout):
@@ -51,6 +69,8 @@ def told(self, *messages):
     return add_messages(self, *messages)
 
 
+litellm_model.LitellmModel._query = asked
+litellm_model.LitellmModel.abort_exceptions = [*litellm_model.LitellmModel.abort_exceptions, CapReachedError]
 local._run = shown
 interactive.InteractiveAgent.add_messages = told
 interactive.console.status = lambda *_args, **_kwargs: contextlib.nullcontext()  # its spinner would fill the recording
