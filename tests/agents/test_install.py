@@ -115,7 +115,7 @@ def test_bytes_that_are_not_the_locks_are_not_installed(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailable, match=r"installing Small 2\.1\.3 ended with status 1: .*") as caught:
         install(small(tmp_path / "small", other), where)
     assert "EINTEGRITY" in caught.value.message
-    assert not list((tmp_path / "agents").glob("small-*/installed.json"))
+    assert not list((tmp_path / "agents").glob("*/installed.json"))
     assert not list((tmp_path / "agents").glob("draft-*"))
 
 

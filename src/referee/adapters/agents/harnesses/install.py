@@ -76,7 +76,8 @@ def install(harness: Harness, site: Site) -> Installed:
         "architecture": environment.architecture,
     }
     digest = digest_of("installation", made_of)
-    home = site.cache / "agents" / f"{harness.name}-{harness.version}-{digest.rsplit(':', 1)[1][:16]}"
+    # A machine's table of mounts shows this path to every command: it names no program.
+    home = site.cache / "agents" / digest.rsplit(":", 1)[1][:32]
     home.parent.mkdir(parents=True, exist_ok=True)
     with _alone(home.with_name(f"{home.name}.lock")):
         if not (home / "installed.json").is_file():
