@@ -150,6 +150,8 @@ class ScriptedModel:
         if is_side_request(turn):
             self.sides += 1
             said = side_answer(turn, len(got.raw))
+            if self.play.always is not None:  # an outage spares nobody
+                return await self._fail(request, got, turn, said, self.play.always)
             self._note(got, told=said.usage)
             return await self._send(request, turn, said, pace=0.0)
         self.count += 1

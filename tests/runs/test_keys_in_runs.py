@@ -147,14 +147,22 @@ def test_without_a_key_nothing_is_started_and_it_is_tried_again(workspace: Path,
     assert all(attempt["retry"] and not attempt["valid"] for attempt in document["attempts"])
 
 
-def test_a_model_that_fails_at_the_end_is_no_failure_of_the_agent(workspace: Path, model: ScriptedModel) -> None:
+def test_a_model_that_fails_everybody_at_the_end_is_no_failure_of_the_agent(
+    workspace: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series, "MAX_INVALID", 0)
+    model.play = Play(always="503")
+    (attempt,) = measure_script(workspace, "square", NO_REPORT)["attempts"]
+    assert (attempt["cause"], attempt["valid"], attempt["retry"]) == ("model_unavailable", False, True)
+    assert attempt["spending"]["ended_by_upstream"]
+    assert "model" in attempt["reason"]
+
+
+def test_a_failure_that_the_gateway_does_not_get_itself_voids_nothing(workspace: Path, model: ScriptedModel) -> None:
     model.play = Play(final="It runs.", failures={1: "503"})
-    document = measure_script(workspace, "square", NO_REPORT)
-    first, second = document["attempts"]
-    assert (first["cause"], first["valid"], first["retry"]) == ("model_unavailable", False, True)
-    assert first["spending"]["ended_by_upstream"]
-    assert "model" in first["reason"]
-    assert (second["cause"], second["valid"], second["outcome"]) == (None, True, "fail")
+    (attempt,) = measure_script(workspace, "square", NO_REPORT)["attempts"]
+    assert (attempt["cause"], attempt["valid"], attempt["outcome"]) == (None, True, "fail")
+    assert (attempt["spending"]["failed_upstream"], attempt["spending"]["ended_by_upstream"]) == (1, False)
 
 
 def test_a_gateway_of_ours_that_breaks_is_no_failure_of_the_agent(

@@ -82,7 +82,8 @@ def name_cause_of_model(seen: Seen) -> None:
         failed = "" if spending.failed_upstream is None else f" ({spending.failed_upstream} of {spending.calls} calls)"
         seen.found_out(
             Cause.MODEL_UNAVAILABLE,
-            f"{FAILURES[Cause.MODEL_UNAVAILABLE].sentence}: its upstream failed the last call of the run{failed}",
+            f"{FAILURES[Cause.MODEL_UNAVAILABLE].sentence}: its upstream failed the last call of the run{failed} "
+            "and did not answer the gateway itself either",
         )
 
 
