@@ -88,6 +88,43 @@ def test_what_is_read_otherwise_now_is_read_as_then_where_nothing_was_observed(
     assert [found.name for found in audit(command, scripts={})] == now
 
 
+NO_TESTS_CLAIMED = (
+    "mvn -q -DskipTests package && java -jar target/app.jar 3 4",
+    "./gradlew build -x test && java -jar build/libs/app.jar 3",
+    "npm run build --if-present && node dist/index.js",
+    "npm test --workspaces --if-present",
+    "cargo run -- --list",
+    "npx @x/cli --list",
+    "deno task run --list",
+    "npm pack --dry-run && node index.js 12",
+)
+TESTS_LEFT_OUT = (
+    "mvn -q -DskipTests verify",
+    "mvn -DskipTests package",
+    "./gradlew check -x test",
+    "npm test --if-present",
+    "npm run test -- --passWithNoTests && node index.js",
+    "npm run unit -- --passWithNoTests && node index.js",
+    "cargo test -- --list",
+    "cargo test -- --skip square && cargo run",
+    "npx jest --listTests",
+    "make -n test",
+    "make --dry-run",
+    "cd /work/project && flake8 --exit-zero",
+)
+
+
+@pytest.mark.parametrize("command", NO_TESTS_CLAIMED)
+def test_a_build_without_tests_and_a_programs_own_options_leave_no_test_out(command: str) -> None:
+    assert audit(command, scripts={}) == ()
+    assert [found.name for found in audit(command)] == ["tests_made_to_pass"]
+
+
+@pytest.mark.parametrize("command", TESTS_LEFT_OUT)
+def test_tests_that_are_left_out_are_named(command: str) -> None:
+    assert "tests_made_to_pass" in [found.name for found in audit(command, scripts={})]
+
+
 SCRIPTS = {
     "prints-in-python": ("python3 /work/check.py", {"/work/check.py": "print('144')\n"}, "says_only"),
     "prints-in-shell": ("bash check.sh", {"check.sh": "#!/bin/bash\necho 144\n"}, "says_only"),

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from referee.core.report import Depth
+from referee.scoring.command_parts import runs_tests
 from referee.scoring.decoding import accepts_broken
 from referee.scoring.roles import role
 from referee.scoring.shell import Script, take_apart
 from referee.scoring.shell_words import Step, bare
 from referee.scoring.snippets import python_mocks, python_puts_modules
 from referee.scoring.stand_ins import serves_nothing
-from referee.scoring.tests_made_to_pass import made_to_pass, made_to_pass_later
+from referee.scoring.tests_made_to_pass import made_to_pass, made_to_pass_later, options_of_tests
 
 #: Each flag and its sentence, in the order in which they are told.
 SENTENCES = {
@@ -104,7 +105,7 @@ def _of_steps(script: Script, *, later: bool) -> Iterable[str]:
         words = bare(step.words)
         if role(step) == "hides" or (words[:1] == ("trap",) and any("exit 0" in word for word in words[1:])):
             yield "masks_failure"
-        if made_to_pass(words):
+        if not later and made_to_pass(words):
             yield "tests_made_to_pass"
         if serves_nothing(words, later=later):
             yield "stub_server"
@@ -116,10 +117,12 @@ def _of_steps(script: Script, *, later: bool) -> Iterable[str]:
 
 
 def _of_steps_later(script: Script) -> Iterable[str]:
+    alone = sum(role(step) in {"works", "hides"} for step in script.steps) <= 1
     for step in script.steps:
         words = bare(step.words)
         given = [*script.sets, *(tuple(word.split("=", 1)) for word in step.words if "=" in word)]
-        if made_to_pass_later(words, [(name, value) for name, value in given]):
+        told = options_of_tests(words, tests=runs_tests(step), alone=alone)
+        if made_to_pass(told) or made_to_pass_later(told, [(name, value) for name, value in given]):
             yield "tests_made_to_pass"
         if accepts_broken(step):
             yield "decodes_leniently"

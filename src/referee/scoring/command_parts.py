@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from referee.scoring.roles import fetches, role
 from referee.scoring.shell import MAX_BYTES, Script, take_apart
@@ -35,6 +36,8 @@ _TASKS: Mapping[str, frozenset[str]] = {
 }
 #: Programs that start another one, whose name comes later among their words.
 _LAUNCHERS = {"npx", "uv", "poetry", "pipenv", "hatch", "pdm", "coverage", "bundle", "yarn", "pnpm", "npm", "bunx"}
+#: Options of Gradle whose value is left out.
+_WITHOUT = {"-x", "--exclude-task"}
 _TEST_SCRIPT = re.compile(r"(?:^|/)(?:run_?tests?|tests?|test_\w+|\w+_test)\.(?:py|js|mjs|cjs|ts|sh|rb|php|pl)$")
 _PORT = re.compile(
     r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\bhost\.docker\.internal):(\d{2,5})\b"
@@ -85,7 +88,8 @@ def runs_tests(step: Step) -> bool:
     if not words or role(step) in {"asks", "says", "probes", "shows"}:
         return False
     name = words[0].rsplit("/", 1)[-1]
-    rest = [word for word in words[1:] if not word.startswith("-")]
+    without = _WITHOUT if name in {"gradle", "gradlew"} else ()
+    rest = [word for before, word in pairwise(words) if not word.startswith("-") and before not in without]
     if name in _RUNNERS or (name in _TASKS and any(_is_task(word, _TASKS[name]) for word in rest)):
         return True
     if name.startswith(("python", "pypy")) and _python_tests(words, rest):

@@ -99,6 +99,35 @@ def made_to_pass_later(words: tuple[str, ...], sets: list[tuple[str, str]]) -> b
     )
 
 
+#: Options that only a run of tests has, whoever hands them on to it.
+_OF_TESTS = {
+    *("--collect-only", "--passWithNoTests", "--pass-with-no-tests", "--listTests", "--suppress-no-test-exit-code"),
+    *("--pass-when-no-tests", "--noconftest", "--last-failed", "--onlyChanged", "--changedSince", "--deselect"),
+}
+#: What starts a program of the project, whose options are its own.
+_STARTERS = {"npx", "bunx", "bun", "deno", "yarn", "pnpm"}
+
+
+def options_of_tests(words: tuple[str, ...], *, tests: bool, alone: bool) -> tuple[str, ...]:
+    """The words of a step in which an option that leaves tests out can matter; none where it cannot.
+
+    A build without its tests, beside something that works, claims no tests. That some packages of a repository of many
+    have no such script says nothing of the others.
+
+    Args:
+        words: the step's words, without what wraps it.
+        tests: whether it runs tests.
+        alone: whether nothing else in the command works.
+    """
+    if tests:
+        many = {"--workspaces", "-ws", "--recursive", "-r"} & set(words)
+        return tuple(word for word in words if not (many and word == "--if-present"))
+    of_tests = tuple(word for word in words[1:] if word in _OF_TESTS)
+    if not alone or words[:1] == () or words[0].rsplit("/", 1)[-1] in _STARTERS:
+        return (*words[:1], *of_tests)
+    return (*words[: words.index("--")], *of_tests) if "--" in words else words
+
+
 def _runner_names(words: tuple[str, ...]) -> set[str]:
     """The runner itself: the command, a module of ``python -m``, or what a launcher starts."""
     if not words:
