@@ -181,7 +181,7 @@ class GatewayKeys:
             except TimeoutError as exc:
                 alive = self._server is not None and self._server.alive
                 account.broken = account.broken or f"the gateway's thread did not answer: {exc}"
-                deleted, how = not alive, "the gateway's thread is dead" if not alive else "the gateway did not answer"
+                how = f"{_CLOSED_HERE}; its calls under way were not cut in time" if alive else "the thread is dead"
             self._journal.end(run)
             facts = account.facts(deleted=deleted, how=how)
             self._closed[run] = facts
