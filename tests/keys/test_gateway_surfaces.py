@@ -280,6 +280,16 @@ def test_of_either_head_only_what_the_other_side_needs_comes_through(tmp_path: P
     assert "agent/1" not in repr(heard)
 
 
+def test_a_head_that_no_upstream_would_take_is_not_passed_on(tmp_path: Path) -> None:
+    with gate(tmp_path, said_json(WHOLE["anthropic-messages"]), dialect="anthropic-messages") as open_gate:
+        strange = {"anthropic-version": "2023\u00ff", "anthropic-beta": "claude-code-\u00ff,effort-2025-11-24"}
+        answer = open_gate.call(*ASKED["anthropic-messages"], headers={**open_gate.bearer(), **strange})
+        (heard,) = open_gate.upstream.heard
+    assert answer.status == 200
+    assert heard.headers["anthropic-beta"] == "effort-2025-11-24"
+    assert "anthropic-version" not in heard.headers
+
+
 def test_many_calls_on_one_connection_are_answered_in_turn(tmp_path: Path) -> None:
     with gate(tmp_path, said_json(chat(10, 1))) as open_gate:
         connection = open_gate.connect()

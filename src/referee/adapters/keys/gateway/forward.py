@@ -32,7 +32,7 @@ MOST_ANSWER = 64 * 2**20
 PATIENCE_SECONDS = 600.0
 CONNECT_SECONDS = 30.0
 
-_UP = frozenset({"anthropic-version"})
+_WORD = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
 #: Of Anthropic's betas those that change neither what is paid nor what is counted, by how their names begin. Not those
 #: of the provider's own context management and tools, of a larger context, of another speed: these have other prices.
 _BETAS = (
@@ -202,10 +202,11 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _kept_up(headers: Mapping[str, str]) -> dict[str, str]:
     """What of the client's head the upstream gets."""
-    kept = {name: headers[name][:_LONGEST_VALUE] for name in _UP if name in headers}
-    named = [one.strip() for one in headers.get("anthropic-beta", "").split(",")]
-    betas = ",".join(one for one in named if one.startswith(_BETAS))
-    return {**kept, "anthropic-beta": betas[:_LONGEST_VALUE]} if betas else kept
+    version = headers.get("anthropic-version", "")
+    kept = {"anthropic-version": version} if _WORD.fullmatch(version) else {}
+    named = [one.strip() for one in headers.get("anthropic-beta", "")[:_LONGEST_VALUE].split(",")]
+    betas = [one for one in named if one.startswith(_BETAS) and _WORD.fullmatch(one)]
+    return {**kept, "anthropic-beta": ",".join(betas)} if betas else kept
 
 
 def _credential(upstream: Upstream, route: Route) -> dict[str, str]:
