@@ -11,6 +11,7 @@ from pathlib import Path
 
 from referee.benchmarks.bringup.challenge import challenge
 from referee.benchmarks.bringup.control import control
+from referee.benchmarks.bringup.descent import is_mended_or_built
 from referee.benchmarks.bringup.listeners import Watch, listening
 from referee.benchmarks.bringup.rerun import rerun
 from referee.benchmarks.bringup.restore import hooks, restore
@@ -122,11 +123,11 @@ class Observer:
     def _read_scripts(self, machine: Machine, command: str) -> bool:
         """Read scripts that the command is known to name so far; whether any was new."""
         read = parts(command, self._named)
-        wanted = [(one.word, one.cwd, one.program) for one in read.scripts if one.word not in self._asked]
-        wanted = wanted[: MOST_SCRIPTS - len(self._asked)]
-        self._asked |= {word for word, _, _ in wanted}
-        found = read_scripts(machine, wanted, search=read.search, pinned=self._pinned) if wanted else {}
-        self._named |= {word: one.text for word, one in found.items()}
+        wanted = [one for one in read.scripts if one.key not in self._asked][: MOST_SCRIPTS - len(self._asked)]
+        self._asked |= {one.key for one in wanted}
+        places = dict.fromkeys((one.word, one.cwd, one.program) for one in wanted)
+        found = read_scripts(machine, places, search=read.search, pinned=self._pinned) if wanted else {}
+        self._named |= {one.key: found[one.word].text for one in wanted if one.word in found}
         self._placed |= {one.place: one.text for one in found.values() if one.place is not None}
         return bool(found)
 
@@ -134,7 +135,9 @@ class Observer:
         for one in listeners:
             place = placed(one)
             if place is not None and place not in self._behind:
-                self._behind[place] = script_text(machine, place, pinned=self._pinned)
+                text = script_text(machine, place, pinned=self._pinned)
+                own = text is not None and not is_mended_or_built(place, text, self._pinned)
+                self._behind[place] = text if own else None
 
     def _keep(self) -> None:
         behind = {place: text for place, text in self._behind.items() if text is not None}

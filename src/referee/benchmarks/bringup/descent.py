@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -13,6 +14,12 @@ _MOST_BYTES, _MOST_FILE = 30_000_000, 1_000_000
 #: Shorter lines tell nothing of where they come from, characters.
 _TELLING = 4
 #: What an agent writes by itself, rather than a compiler of another language's sources.
+_BUILT = (".js", ".mjs", ".cjs")
+_WORD = re.compile(r"[A-Za-z_]\w{3,}")
+_IN_EVERY_SERVER = frozenset(
+    ("require", "http", "https", "createServer", "listen", "const", "function", "return", "strict", "exports")
+    + ("Object", "defineProperty", "__esModule", "value", "true", "__importDefault", "default", "console")
+)
 _WRITTEN = (".sh", ".bash", ".py", "")
 
 
@@ -38,6 +45,37 @@ def descends(place: str, text: str, pinned: Path) -> bool:
     return (compiled or path.suffix == "") and (
         path.stem in stems or (compiled and path.parent.relative_to(PROJECT).as_posix() not in folders)
     )
+
+
+def is_mended_or_built(place: str, text: str, pinned: Path) -> bool:
+    """Whether a server below the project is its own: as an agent mended it, or as a build made it of a source.
+
+    Half of its lines stand in the file that is pinned there; or it is JavaScript, and half of its words stand in
+    pinned files of the same stem.
+
+    Args:
+        place: its absolute path in the machine.
+        text: what it holds.
+        pinned: the placement's root on the host.
+    """
+    path = PurePosixPath(place)
+    if not path.is_relative_to(PROJECT):
+        return False
+    files = pinned_files(pinned / "project")
+    there = files.get(path.relative_to(PROJECT).as_posix())
+    if there is not None:
+        return _half(_lines(text), _lines(_read(there)))
+    sources = [file for name, file in files.items() if PurePosixPath(name).stem == path.stem]
+    known = {word for file in sources for word in _WORD.findall(_read(file))}
+    return path.suffix in _BUILT and _half(set(_WORD.findall(text)) - _IN_EVERY_SERVER, known)
+
+
+def _half(found: set[str], known: set[str]) -> bool:
+    return bool(found) and 2 * len(found & known) >= len(found)
+
+
+def _read(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", "replace") if file.stat().st_size <= _MOST_FILE else ""
 
 
 @lru_cache(maxsize=2)
