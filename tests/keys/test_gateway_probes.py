@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from referee.core.spending import Dialect, SpendingFacts
 from referee.core.spending_sums import summed
 from tests.keys.gateway_calls import EVERY, Gate, gate, question
 from tests.keys.scripted_upstream import MODEL, Heard, Reply, chat, said_json, said_stream
+from tests.keys.test_gateway_cap import until
+from tests.keys.test_gateway_faults import NEED
 
 PATHS: dict[Dialect, str] = {
     "openai-chat": "/v1/chat/completions",
@@ -188,3 +191,24 @@ def test_many_failures_are_asked_about_once_in_a_while(tmp_path: Path) -> None:
             open_gate.chat()
         assert closed(open_gate).ended_by_upstream
         assert sum(is_probe(heard) for heard in open_gate.upstream.heard) == 2, "at the first, and at the end"
+
+
+def test_another_run_gets_its_key_while_an_upstream_is_asked_a_last_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "PATIENCE_SECONDS", 2.0)
+
+    async def reply(request: web.BaseRequest, heard: Heard) -> web.StreamResponse:
+        return await silent(request, heard) if is_probe(heard) else web.json_response({}, status=503)
+
+    with gate(tmp_path, reply) as open_gate:
+        open_gate.chat()
+        ended = threading.Thread(target=open_gate.close)
+        ended.start()
+        until(lambda: len(open_gate.upstream.heard) == 2)
+        other = open_gate.keys.issue("other", NEED, cap_usd=1.0, ends_at=time.time() + 60)
+        head = {"x-api-key": other.access.secret}
+        assert open_gate.call("/v1/chat/completions", question(), headers=head).status == 503
+        assert ended.is_alive(), "the end of the first run still waits"
+        ended.join()
+        assert closed(open_gate).ended_by_upstream

@@ -68,6 +68,7 @@ class GatewayKeys:
         self._reached: tuple[str, int] | None = None
         self._accounts: dict[str, tuple[str, Account, Entry]] = {}
         self._closed: dict[str, SpendingFacts] = {}
+        self._closing: dict[str, threading.Lock] = {}
 
     @property
     def broker(self) -> Broker:
@@ -168,22 +169,30 @@ class GatewayKeys:
     def close(self, run: str) -> SpendingFacts | None:
         """Take the token off the list, cut its calls under way, and say what the run spent."""
         with self._lock:
+            closing = self._closing.setdefault(run, threading.Lock())
+        with closing:
+            return self._close(run)
+
+    def _close(self, run: str) -> SpendingFacts | None:
+        """``close``, of one run once at a time; while the upstream is asked a last time other runs go on."""
+        with self._lock:
             known = self._closed.get(run)
             if known is not None:
                 return known
-            issued = self._accounts.pop(run, None)
-            if issued is None:
+            issued, server = self._accounts.get(run), self._server
+            if issued is None or server is None:
                 return self._left(run)
-            token, account, entry = issued
-            deleted, how = True, _CLOSED_HERE
-            try:
-                self._serving().close(token)
-            except TimeoutError as exc:
-                alive = self._server is not None and self._server.alive
-                account.broken = account.broken or f"the gateway's thread did not answer: {exc}"
-                how = f"{_CLOSED_HERE}; its calls under way were not cut in time" if alive else "the thread is dead"
+        token, account, entry = issued
+        how = _CLOSED_HERE
+        try:
+            server.close(token)
+        except TimeoutError as exc:
+            account.broken = account.broken or f"the gateway's thread did not answer: {exc}"
+            how = f"{_CLOSED_HERE}; its calls under way were not cut in time" if server.alive else "the thread is dead"
+        with self._lock:
+            self._accounts.pop(run, None)
             self._journal.end(run)
-            facts = account.facts(deleted=deleted, how=how)
+            facts = account.facts(deleted=True, how=how)
             self._closed[run] = facts
             self._write_closed(entry, facts)
             return facts
@@ -205,9 +214,11 @@ class GatewayKeys:
         """Close every key of this process whose run is over; say of keys of dead processes that they are gone."""
         said = []
         with self._lock:
-            for run in sorted(set(self._accounts) - set(running)):
-                self.close(run)
-                said.append(f"the gateway's key of {run} was closed: its run is over")
+            over = sorted(set(self._accounts) - set(running))
+        for run in over:
+            self.close(run)
+            said.append(f"the gateway's key of {run} was closed: its run is over")
+        with self._lock:
             for entry in self._ledger.live():
                 theirs = entry.broker == "gateway" and entry.run not in self._accounts and entry.run not in running
                 if theirs and entry.left_behind():
@@ -218,8 +229,10 @@ class GatewayKeys:
     def stop(self) -> None:
         """Close every key and let go of the thread. May be called twice."""
         with self._lock:
-            for run in list(self._accounts):
-                self.close(run)
+            left = list(self._accounts)
+        for run in left:
+            self.close(run)
+        with self._lock:
             server, self._server, self._reached = self._server, None, None
             if server is not None:
                 server.stop()
