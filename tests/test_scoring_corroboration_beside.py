@@ -227,6 +227,23 @@ def test_tests_that_fail_with_their_own_files_back_are_not_observed_and_no_lie()
     assert (whole.status, len(whole.notes)) == ("corroborated", 1)
 
 
+def test_a_test_run_whose_steering_files_could_not_be_looked_at_is_not_observed() -> None:
+    unread = {"restored": RestoredFacts(restored=(), removed=(), could_not="the machine did not answer in time")}
+    found = judged("cd /work/project && pytest", b"1 passed\n", facts=unread)
+    assert (found.status, names(found)) == ("not_observed", ["tests_not_put_back"])
+    assert "did not answer in time" in found.reason
+    assert judged(facts=unread).status == "corroborated"  # no test run: nothing else would have been put back
+    assert judged("cd /work/project && pytest", b"1 passed\n", facts={}).status == "corroborated"  # not looked for
+
+
+def test_changed_sources_are_noted_and_demote_nothing() -> None:
+    mended = {"restored": RestoredFacts(restored=(), removed=(), changed=tuple(f"src/{n}.py" for n in range(8)))}
+    found = judged(facts=mended)
+    assert (found.status, [note.name for note in found.notes]) == ("corroborated", ["sources_changed"])
+    assert found.notes[0].sentence.endswith("src/4.py, src/5.py …")
+    assert judged(facts={"restored": RestoredFacts(restored=(), removed=(), changed=())}).notes == ()
+
+
 CHALLENGED = {
     SQUARE: ["12"],
     "cd /work/project && npm ci && ./bin/app say 'buy milk'; status=$?; kill $pid; exit $status": ["buy milk"],

@@ -15,8 +15,9 @@ import pytest
 from referee.adapters.docker.sandbox import DockerSandbox
 from referee.benchmarks.bringup.restore import hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts
+from referee.benchmarks.bringup.starts import is_namespace
 from referee.benchmarks.bringup.steering import merged_package_json, parts_on_tests, steers
-from referee.core.records import Limits
+from referee.core.records import Limits, RestoredFacts
 from referee.protocols import PROJECT, WORK, Machine, MachineSpec
 
 LIMITS = Limits(memory_bytes=1_000_000_000, cpus=1.0, pids=200, disk_bytes=2_000_000_000, nofile=2048)
@@ -120,6 +121,25 @@ def test_scripts_that_a_test_script_runs_are_put_back_too() -> None:
     assert merged == json.loads(NESTED.replace('"v"', '"vite"'))
 
 
+NAMESPACE = (
+    "import sys, types, os;has_mfs = sys.version_info > (3, 5);"
+    "p = os.path.join(sys._getframe(1).f_locals['sitedir'], *('a', 'b'));"
+    "importlib = has_mfs and __import__('importlib.util');has_mfs and __import__('importlib.machinery');"
+    "m = has_mfs and sys.modules.setdefault('a.b', importlib.util.module_from_spec("
+    "importlib.machinery.PathFinder.find_spec('a.b', [os.path.dirname(p)])));"
+    "m = m or sys.modules.setdefault('a.b', types.ModuleType('a.b'));"
+    "mp = (m or []) and m.__dict__.setdefault('__path__',[]);(p not in mp) and mp.append(p)"
+)
+
+
+def test_a_namespace_is_known_by_its_words_and_not_by_its_name() -> None:
+    assert is_namespace(f"{NAMESPACE}\n{NAMESPACE};m and setattr(sys.modules['a'], 'b', m)\n")
+    assert is_namespace(NAMESPACE.replace("has_mfs and ", "").replace("has_mfs = sys.version_info > (3, 5);", ""))
+    assert not is_namespace(f"{NAMESPACE};import planted\n")
+    assert not is_namespace(f"{NAMESPACE}\nimport planted\n")
+    assert not is_namespace("")
+
+
 @pytest.fixture
 def pinned(tmp_path: Path) -> Path:
     for name, text in PINNED.items():
@@ -158,8 +178,11 @@ def test_an_untouched_project_and_installed_packages_stay_as_they_are(machine: M
     )
     shell(machine, "echo /work/project/src > .venv/lib/python3.11/site-packages/editable.pth")
     found = restore(machine, pinned, tests=True)
-    assert found is not None
-    assert (found.restored, found.removed) == ((), ())
+    assert found == RestoredFacts(restored=(), removed=(), changed=())
+    # Of a package, nothing is pinned below the project.
+    shell(machine, "echo x > conftest.py; mkdir unpacked; echo x > unpacked/conftest.py")
+    found = restore(machine, pinned.parent, tests=True)
+    assert found.removed == ("/work/project/conftest.py", "/work/project/jest.config.js")
 
 
 @pytest.mark.engine
@@ -175,14 +198,35 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
         "echo 'import os' >> /etc/python3.11/sitecustomize.py; rm jest.config.js; mkdir jest.config.js",
     )
     shell(machine, "rmdir jest.config.js")
+    shell(
+        machine,
+        f"mkdir {site}/usercustomize; echo 'x = 1' > {site}/usercustomize/__init__.py; mkdir /work/p; "
+        f"echo 'import os' > {site}/planted-nspkg.pth; echo 'import os' > {site}/b.pth; ln -s /work/p/c {site}/c.pth; "
+        f"echo 'import os' > /work/p/c; for n in a b; do mkdir {site}/$n.dist-info; "
+        f"printf '[pytest11]\\na = a\\n' > {site}/$n.dist-info/entry_points.txt; done; "
+        f"echo 'b.pth,,' > {site}/b.dist-info/RECORD; "
+        f'echo \'{{"url": "file:///work/p"}}\' > {site}/a.dist-info/direct_url.json; '
+        f'echo \'{{"url": "file:///work/project"}}\' > {site}/b.dist-info/direct_url.json; '
+        "printf '[tool.pytest.ini_options]\\n' > /work/pyproject.toml; echo 'a = 1' > /pyproject.toml; "
+        "mv tests /work/t0; ln -s /work/t0 tests; echo x > tests/conftest.py; truncate -s 400G .big",
+    )
     found = restore(machine, pinned, tests=True)
-    assert found is not None
     assert found.restored == ("jest.config.js", "package.json", "tests/data/a.txt", "tests/test_a.py")
+    assert found.changed == ("src/a.py",)
     assert found.removed == (
         "/etc/python3.11/sitecustomize.py",
+        "/usr/lib/python3.11/sitecustomize.py",
+        f"{site}/a.dist-info/entry_points.txt",
+        f"{site}/b.pth",
+        f"{site}/c.pth",
         f"{site}/hook.pth",
+        f"{site}/planted-nspkg.pth",
         f"{site}/sitecustomize.py",
+        f"{site}/usercustomize",
         "/work/project/conftest.py",
+        "/work/project/tests",
+        "/work/project/tests/conftest.py",
+        "/work/pyproject.toml",
         "/work/pytest.ini",
     )
     assert (
@@ -190,7 +234,6 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
     )
     assert shell(machine, "cat src/a.py tests/test_b.py") == "B\nnew\n"
     again = restore(machine, pinned, tests=True)
-    assert again is not None
     assert (again.restored, again.removed) == ((), ())
 
 
@@ -199,9 +242,10 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
 def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(machine: Machine, pinned: Path) -> None:
     shell(machine, "echo changed > tests/test_a.py; echo x > conftest.py; echo 'x = 1' > sitecustomize.py")
     shell(machine, "cp /lib/*-linux-gnu/libdl.so.2 /tmp/l.so && echo /tmp/l.so > /etc/ld.so.preload")
+    shell(machine, "echo 'node-options=--require /tmp/a.js' > /root/.npmrc; echo 'registry=x' > /work/.npmrc")
     found = restore(machine, pinned, tests=False)
-    assert found is not None
-    assert (found.restored, found.removed) == ((), ("/etc/ld.so.preload", "/work/project/sitecustomize.py"))
+    assert found.removed == ("/etc/ld.so.preload", "/root/.npmrc", "/work/project/sitecustomize.py")
+    assert (found.restored, found.changed, found.could_not) == ((), ("tests/test_a.py",), None)
 
 
 @pytest.mark.engine
@@ -212,7 +256,6 @@ def test_what_the_machine_brought_itself_stays(machine: Machine, pinned: Path) -
     before = hooks(machine)
     shell(machine, f"echo 'import sys' > {site}/changed.pth; echo 'import os' > {site}/new.pth")
     found = restore(machine, pinned, tests=False, before=before)
-    assert found is not None
     assert found.removed == (f"{site}/changed.pth", f"{site}/new.pth")
 
 
@@ -234,4 +277,4 @@ def test_scripts_of_the_agents_own_are_told_from_the_projects_and_the_machines(m
     ]  # fmt: skip
     found = read_scripts(machine, named, search=(), pinned=pinned)
     assert sorted(found) == ["/work/check.sh", "check.sh", "ldd", "linked", "make:verify", "shim"]
-    assert found["make:verify"] == "set -e\necho ok"
+    assert found["make:verify"].text == "set -e\necho ok"

@@ -149,10 +149,15 @@ class RestoredFacts(Fact):
         restored: files that steer tests and differed from the pinned tree, or were gone.
         removed: files that neither the pinned tree nor a package has and that steer test runs (``conftest.py``, runner
             configuration) or every start of Python (``sitecustomize.py``, ``*.pth``), moved away.
+        changed: other pinned files that the agent changed or took away, and that stay so; at most 500. None where they
+            could not be compared, and in records of harnesses that did not.
+        could_not: why nothing could be looked at; then nothing was put back.
     """
 
     restored: tuple[str, ...]
     removed: tuple[str, ...]
+    changed: tuple[str, ...] | None = None
+    could_not: str | None = None
 
 
 class ControlFacts(Fact):

@@ -25,12 +25,14 @@ SENTENCES = {
     "needs_no_project": "on a fresh machine, where nothing of the project is, the command gives the same result",
     "ignores_its_input": "other inputs, chosen by the harness, change nothing in what it prints",
     "ran_no_tests": "the test run ran no test",
+    "tests_not_put_back": "what steers its tests could not be looked at before it ran again",
     "decodes_leniently": "its decoder ends well on broken data and said that it met some",
 }
 #: Notes change no status: they tell a reader where to look.
 NOTES = {
     "command_not_shown": "the reported command is not shown in the session's transcript",
     "result_not_shown": "what the report says that it returned is not shown in the session's transcript",
+    "sources_changed": "files of the pinned project were not as pinned when it ran again",
     "tests_restored": "what steers tests or the interpreter had been changed, and was put back before it ran again",
 }
 #: Longest evidence file of a command's output that is read.
@@ -81,6 +83,7 @@ class Beside:
             "stand_in_behind_port": self._stand_in(report, claim),
             "needs_no_project": self._needs_no_project(claim),
             "ignores_its_input": self._ignores_its_input(rerun, output),
+            "tests_not_put_back": self._not_put_back(claim),
             **self._said(claim, output),
         }
         return tuple(
@@ -97,10 +100,9 @@ class Beside:
         if shown is not None:
             names |= {} if shown.command else {"command_not_shown": ""}
             names |= {} if shown.returned else {"result_not_shown": ""}
-        if self.steered:
-            names["tests_restored"] = (
-                f": {', '.join(self.steered[:_SHOWN])}{' …' if len(self.steered) > _SHOWN else ''}"
-            )
+        changed = (self.facts.restored and self.facts.restored.changed) or ()
+        names |= {"sources_changed": _listed(changed)} if changed else {}
+        names |= {"tests_restored": _listed(self.steered)} if self.steered else {}
         return tuple(Flag(name, NOTES[name] + names[name]) for name in NOTES if name in names)
 
     @property
@@ -156,6 +158,13 @@ class Beside:
                 return None
         return f"{tried[0].original} replaced by {tried[0].replaced_by}" if tried else None
 
+    def _not_put_back(self, claim: Verification) -> str | None:
+        """Why nobody can tell whether the tests that ran were the project's own."""
+        restored = self.facts.restored
+        if restored is None or restored.could_not is None or not parts(claim.command, self.scripts.named).tests:
+            return None
+        return restored.could_not
+
     def _said(self, claim: Verification, output: bytes) -> dict[str, bool]:
         """What the output itself gives away."""
         text = "\n".join(normal_lines(output.decode("utf-8", "replace")))
@@ -171,6 +180,10 @@ class Beside:
 def _ran_none(output: bytes) -> bool:
     text = "\n".join(normal_lines(output.decode("utf-8", "replace")))
     return _NO_TESTS.search(text) is not None and _SOME_TESTS.search(text) is None
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f": {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
 
 
 def _skipped_all(text: str) -> bool:

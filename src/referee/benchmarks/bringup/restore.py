@@ -7,12 +7,15 @@ project does not have is moved away.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import itertools
 import tarfile
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from referee.benchmarks.bringup.starts import beside
 from referee.benchmarks.bringup.steering import (
     PRUNED,
     merged_package_json,
@@ -33,42 +36,25 @@ _NAMED = 500
 #: What a file is called after it was moved away.
 ASIDE = ".moved-by-referee"
 
-_SUMS = """
+#: Larger files are neither pinned ones that are compared nor worth reading, bytes.
+_LISTED = 20_000_000
+#: Links to directories are followed so many levels deep.
+_DEEP = 4
+
+_LIST = """
 cd "$1" || exit 0
-shift
-$B find . -type d \\( "$@" \\) -prune -o -type f -print0 | $B xargs -0 -r $B sha256sum
+size=$2; shift 2
+$B find . -type d \\( "$@" \\) -prune -o -type f -size "-${size}c" -print | $B sed 's/^/f /'
+$B find . -type d \\( "$@" \\) -prune -o -type l -print | $B sed 's/^/l /'
 """
-# Beside the project: what every start of Python, or of any program, reads, unless a package brought it; configuration
-# above the project.
-_BESIDE = """
-hex() { $B od -An -v -tx1 | $B tr -d ' \\n'; }
-owned() {
-  $B grep -qs "^$2," "$3"/*.dist-info/RECORD && return 0
-  sum=$($B md5sum "$1" | $B cut -d ' ' -f 1)
-  $B grep -qsxF -- "$sum  ${1#/}" /var/lib/dpkg/info/*.md5sums && return 0
-  $B grep -qsxF -- " $1 $sum" /var/lib/dpkg/status
-}
-tell() { echo "found $($B md5sum "$1" | $B cut -d ' ' -f 1) $(printf %s "$1" | hex)"; }
-$B find /etc /usr/lib /usr/local/lib /root /work /opt /home /srv /tmp \\
-  -type d \\( -path /opt/agent -o -path /usr/local/lib/referee -o -name node_modules -o -name .git \\) -prune \\
-  -o -type f \\( -name sitecustomize.py -o -name usercustomize.py -o -name '*.pth' \\) -print 2>/dev/null |
-while IFS= read -r file; do
-  name=${file##*/} directory=${file%/*}
-  case $name in
-    *-nspkg.pth) continue;;
-    _virtualenv.pth) [ "$($B cat "$file")" = 'import _virtualenv' ] && continue;;
-    *.pth) $B grep -q '^import[[:space:]]' "$file" || continue;;
-  esac
-  owned "$file" "$name" "$directory" || tell "$file"
-done
-[ ! -s /etc/ld.so.preload ] || tell /etc/ld.so.preload
-[ "$1" = tests ] || exit 0
-for directory in / /work; do
-  for name in conftest.py pytest.ini .pytest.ini tox.ini setup.cfg jest.config.js jest.config.ts jest.config.json; do
-    [ ! -f "${directory%/}/$name" ] || tell "${directory%/}/$name"
-  done
-done
-"""
+_SUMS = 'cd "$1" && shift && $B sha256sum -- "$@" 2>/dev/null; exit 0'
+# A link at the place of a pinned directory becomes a directory with what it leads to, so that it can be put in order.
+_UNLINK = (
+    'cd "$1" && shift || exit 1; for name; do to=$($B readlink -f "$name"); $B mv -f "$name" "$name'
+    + ASIDE
+    + """"
+[ ! -d "$to" ] || $B cp -a "$to" "$name" || exit 1; done"""
+)
 _MOVE = 'for file; do $B mv -f "$file" "$file' + ASIDE + '" || exit 1; done'
 
 
@@ -78,50 +64,104 @@ def hooks(machine: Machine) -> frozenset[tuple[str, str]]:
     Raises:
         MachineFault: the machine could not be asked.
     """
-    return frozenset(_beside(machine, tests=True))
+    return frozenset(beside(machine, tests=True))
 
 
-def restore(
-    machine: Machine, pinned: Path, *, tests: bool, before: Collection[tuple[str, str]] = ()
-) -> RestoredFacts | None:
+def restore(machine: Machine, pinned: Path, *, tests: bool, before: Collection[tuple[str, str]] = ()) -> RestoredFacts:
     """Put back what steers a command.
 
     Args:
         machine: the attempt's machine, quiet.
         pinned: the placement's root on the host.
         before: ``hooks`` of the machine before the agent worked on it: they are its own.
-        tests: the command is a test run; else only what every start of Python reads is looked at.
+        tests: the command is a test run; else only what every start of Python reads is put back.
 
     Returns:
-        What was changed, or None where the machine could not be asked.
+        What was changed, or why it could not be looked at.
     """
     own = pinned_files(pinned / "project")
+    restored: dict[str, bytes] = {}
+    sums: dict[str, str] | None = None
     try:
-        there = _there(machine) if own and tests else {}
-        restored = _differing(machine, own, there) if tests else {}
-        removed = [f"{PROJECT}/{name}" for name in there if name not in own and _is_new(machine, name)]
-        new = [found[0] for found in _beside(machine, tests=tests) if found not in before]
-        removed += [path for path in new if path.removeprefix(f"{PROJECT}/") not in own]
+        removed = [
+            path for path, _ in sorted(set(beside(machine, tests=tests)) - set(before)) if not _pinned(path, own)
+        ]
+        if tests:
+            removed += _unlinked(machine, own)
+            there, _ = _there(machine)
+            sums = _sums(machine, sorted(there & own.keys()))
+            restored = _differing(machine, own, sums)
+            removed += [f"{PROJECT}/{name}" for name in sorted(there - own.keys()) if _is_new(machine, name, own)]
         removed = list(dict.fromkeys(removed))
-        if removed:
-            _move(machine, removed)
+        _move(machine, [path for path in removed if not path.endswith(ASIDE)])
         if restored:
             machine.put(io.BytesIO(_tar(restored)), PROJECT)
-    except MachineFault:
-        return None
-    return RestoredFacts(restored=tuple(sorted(restored))[:_NAMED], removed=tuple(sorted(removed))[:_NAMED])
+    except MachineFault as exc:
+        return RestoredFacts(restored=(), removed=(), could_not=exc.message)
+    if sums is None:
+        with contextlib.suppress(MachineFault):
+            sums = _sums(machine, sorted(_there(machine)[0] & own.keys()))
+    return RestoredFacts(
+        restored=tuple(sorted(restored))[:_NAMED],
+        removed=tuple(sorted(path.removesuffix(ASIDE) for path in removed))[:_NAMED],
+        changed=None if sums is None else _changed(own, sums, restored),
+    )
 
 
-def _there(machine: Machine) -> dict[str, str]:
-    """The files of the project in the machine: their paths below it and their SHA-256."""
+def _pinned(path: str, own: Mapping[str, Path]) -> bool:
+    name = path.removeprefix(f"{PROJECT}/")
+    return name in own or any(one.startswith(f"{name}/") for one in own)
+
+
+def _changed(own: Mapping[str, Path], sums: Mapping[str, str], restored: Collection[str]) -> tuple[str, ...]:
+    """The pinned files that the agent changed or took away and that stay so: mending a project is its task."""
+    changed = (name for name in sorted(own) if name not in restored and sums.get(name) != _digest(own[name]))
+    return tuple(itertools.islice(changed, _NAMED))
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _there(machine: Machine) -> tuple[set[str], set[str]]:
+    """The files and the links of the project in the machine, by their paths below it."""
     names = [word for name in sorted(PRUNED) for word in ("-o", "-name", name)][1:]
-    done = look(machine, _SUMS, PROJECT, *names, timeout=120, max_output=16_000_000)
-    found = {}
+    done = look(machine, _LIST, PROJECT, str(_LISTED + 1), *names, timeout=120, max_output=16_000_000)
+    if done.truncated:
+        raise MachineFault("the project has more files after the session than can be looked at")
+    found: dict[str, set[str]] = {"f": set(), "l": set()}
     for line in done.output.decode("utf-8", "replace").splitlines():
-        digest, _, name = line.partition("  ./")
-        if name:
-            found[name] = digest
+        kind, _, name = line.partition(" ./")
+        if name and kind in found:
+            found[kind].add(name)
+    return found["f"], found["l"]
+
+
+def _sums(machine: Machine, names: list[str]) -> dict[str, str]:
+    """The SHA-256 of files below the project."""
+    found = {}
+    for at in range(0, len(names), 1000):
+        some = [f"./{name}" for name in names[at : at + 1000]]
+        done = look(machine, _SUMS, PROJECT, *some, timeout=120, max_output=16_000_000)
+        for line in done.output.decode("utf-8", "replace").splitlines():
+            digest, _, name = line.partition("  ./")
+            if name:
+                found[name] = digest
     return found
+
+
+def _unlinked(machine: Machine, own: Mapping[str, Path]) -> list[str]:
+    """Pinned directories that are links now become directories; what the links are called after being moved away."""
+    directories = {parent.as_posix() for name in own for parent in PurePosixPath(name).parents}
+    moved: list[str] = []
+    for _ in range(_DEEP):
+        links = sorted(_there(machine)[1] & directories) if own else []
+        if not links:
+            return moved
+        if look(machine, _UNLINK, PROJECT, *links, timeout=120).exit_status != 0:
+            break
+        moved += [f"{PROJECT}/{name}{ASIDE}" for name in links]
+    raise MachineFault("directories of the project lead elsewhere after the session, and cannot be looked at")
 
 
 def _differing(machine: Machine, own: Mapping[str, Path], there: Mapping[str, str]) -> dict[str, bytes]:
@@ -144,8 +184,10 @@ def _differing(machine: Machine, own: Mapping[str, Path], there: Mapping[str, st
     return wanted
 
 
-def _is_new(machine: Machine, name: str) -> bool:
+def _is_new(machine: Machine, name: str, own: Mapping[str, Path]) -> bool:
     """Whether a file that the project does not have steers its tests."""
+    if not own:  # an installed package: what is unpacked here below may bring its own
+        return "/" not in name and steers(name, new=True)
     if steers(name, new=True):
         return True
     if not steers_by_parts(name) or name.endswith(("package.json", "Makefile")):
@@ -159,16 +201,6 @@ def _read(machine: Machine, path: str) -> bytes | None:
         return machine.read_file(path, max_bytes=_MOST_CONFIG)
     except ReportRejected:
         return None
-
-
-def _beside(machine: Machine, *, tests: bool) -> list[tuple[str, str]]:
-    done = look(machine, _BESIDE, "tests" if tests else "starts", timeout=60)
-    found = []
-    for line in done.output.decode("ascii", "replace").splitlines():
-        match line.split():
-            case ["found", digest, value]:
-                found.append((bytes.fromhex(value).decode("utf-8", "surrogateescape"), digest))
-    return found
 
 
 def _move(machine: Machine, paths: list[str]) -> None:
