@@ -301,3 +301,47 @@ def test_code_that_imports_at_run_time_is_not_judged() -> None:
 def test_a_process_that_was_seen_dying_is_told_once() -> None:
     whole, dying = listener("python3", "a.py"), listener()
     assert merged([(whole,), (dying,)]) == (whole,)
+
+
+ECHOES = "#!/bin/sh\necho 12 squared is 144\n"
+STARTS_THE_REAL_ONE = (
+    '#!/usr/bin/env bash\nset -e\nprogram="${0##*/}"\nexec /root/.pyenv/libexec/pyenv exec "$program" "$@"\n'
+)
+PNPM = '#!/bin/sh\nbasedir=$(dirname "$0")\nexec node "$basedir/../jest/bin/jest.js" "$@"\n'
+ACTIVATE = """\
+deactivate () {
+    unset VIRTUAL_ENV
+    if [ ! "${1:-}" = nondestructive ] ; then
+        unset -f deactivate
+    fi
+}
+PATH=/venv/bin:$PATH
+export PATH
+hash -r 2>/dev/null
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "text", "flags"),
+    [
+        ("cd /work/project && python3 -m tables", "python3", ECHOES, ["says_only"]),
+        ("cd /work/project && python3 -m tables", "python3", STARTS_THE_REAL_ONE, []),
+        ("cd /work/project && python3 -m pytest -q", "pytest.py", "print('3 passed in 0.01s')\n", ["says_only"]),
+        ("cd /work/project && python3 -m tables", "tables/__main__.py", "import sys\nprint('144')\n", ["says_only"]),
+        ("cd /work/project && python3 -m tables", "tables/__main__.py", "from . import work\nprint('done')\n", []),
+        ("cd /work/project && npx jest", "node_modules/.bin/jest", ECHOES, ["says_only"]),
+        ("cd /work/project && npx jest", "node_modules/.bin/jest", PNPM, []),
+        ("source /work/env.sh && tables 12", "/work/env.sh", 'tables() { echo "$(($1*$1))"; }\n', ["says_only"]),
+        ("source /work/env.sh && tables 12", "/work/env.sh", "tables() { python3 -m tables $1; }\n", []),
+        ("source /work/env.sh && tables 12", "/work/env.sh", "tables() { tables 1; tables 2; }\n" * 90, []),
+        (". venv/bin/activate && python -m tables 12; deactivate", "venv/bin/activate", ACTIVATE, []),
+        ("node /work/check.js", "/work/check.js", "// 12\nconsole.log('a');\nconsole.log('144')\n", ["says_only"]),
+        ("node /work/check.js", "/work/check.js", "const s = require('./s');\nconsole.log(s(12))\n", []),
+        ("perl /work/check.pl", "/work/check.pl", 'print "144\\n";\n', ["says_only"]),
+        ("php /work/check.php", "/work/check.php", '<?php\necho "144";\n', ["says_only"]),
+    ],
+)
+def test_what_stands_in_front_is_read_where_it_only_says(command: str, word: str, text: str, flags: list[str]) -> None:
+    assert word in {one.word for one in parts(command).scripts if one.key == f"also:{word}"}
+    assert [flag.name for flag in audit(command, scripts={f"also:{word}": text})] == flags
+    assert audit(command, scripts={word: text}) == (), "as a harness that did not look there kept it"

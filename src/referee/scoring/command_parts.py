@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from referee.scoring.by_itself import ALSO, also
 from referee.scoring.roles import fetches, role
 from referee.scoring.shell import MAX_BYTES, Script, take_apart
 from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place, task_of
 
 #: Where a re-run begins (``benchmarks.bringup.rerun``).
 HOME = "/root"
-#: At most so many files are looked at.
-MOST_SCRIPTS = 20
+#: At most so many words that may name a file are looked at.
+MOST_SCRIPTS = 60
 
 #: Programs that do nothing but run tests, by name or as ``python -m NAME``.
 _RUNNERS = {
@@ -51,11 +52,13 @@ class Named:
     """A file that a command runs: the word that names it, and where it would be found.
 
     ``npm:NAME`` and ``make:NAME`` stand for a script of ``package.json`` and a target (``shell_words.task_of``).
+    ``key`` is how its text is kept: of a file that stands in front of what a command names, under a name of its own.
     """
 
     word: str
     cwd: str
     program: bool
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,11 @@ def _named(steps: list[Step]) -> tuple[Named, ...]:
         if words[:1] in {("cd",), ("pushd",)} and len(words) > 1 and UNKNOWN not in words[1]:
             cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
             continue
-        for word in (script_place(words), words[0] if words else None, task_of(words)):
-            if word and UNKNOWN not in word and word not in found and len(found) < MOST_SCRIPTS:
-                found[word] = Named(word, cwd, program=word == words[0] and "/" not in word)
+        in_front = also(words)
+        plain = (script_place(words), words[0] if words else None, task_of(words))
+        named = [(word, word) for word in plain if word and word not in in_front]
+        for word, key in (*named, *((word, ALSO + word) for word in in_front)):
+            if UNKNOWN not in word and key not in found and len(found) < MOST_SCRIPTS:
+                program = word == words[0] and "/" not in word
+                found[key] = Named(word, cwd, program=program, key=key)
     return tuple(found.values())

@@ -12,6 +12,7 @@ from functools import cache
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
+from referee.scoring.by_itself import ALSO, also, in_its_place, sources, speaks
 from referee.scoring.shell_words import (
     LAST_STATUS,
     UNKNOWN,
@@ -36,6 +37,8 @@ _MAX_NESTING = 8
 _MOST_STEPS = 20_000
 #: The same for an attempt of a harness that did not look at scripts, which knew no such bound.
 _MOST_STEPS_THEN = 1_000_000
+#: The same for one function of a file that a command reads in.
+_MOST_OF_A_FUNCTION = 1_000
 _SEQUENCES = {"program", "compound_statement", "subshell", "do_group", "else_clause", "elif_clause", "case_item"}
 _STATEMENTS = {
     "command",
@@ -123,6 +126,8 @@ class _Reader:
         self.role = role
         self.values: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
+        self.sourced: dict[str, Node] = {}
+        self.spoken: dict[str, list[Step] | None] = {}
         self.files: dict[str, str] = {}
         self.depth = 0
         self.read = 0
@@ -321,6 +326,8 @@ class _Reader:
             self.statement(self.functions[words[0]], mode)
             self.depth -= 1
             return
+        if self._of_a_sourced_file(words, mode):
+            return
         if bare(step.words)[:1] == (UNKNOWN,):
             self.script.parsed = False  # its very name is made at run time
         inner = nested_shell(step)
@@ -366,6 +373,9 @@ class _Reader:
     def _with_script(self, step: Step) -> Step:
         """The step; where it runs a script whose text the command itself wrote, with that text."""
         words = bare(step.words)
+        said_by = self._by_itself(words)
+        if said_by is not None:
+            return said_by
         if len(words) > 1 and words[1] in self.files and is_interpreter(words[0]):
             return Step((words[0],), stdin=self.files[words[1]])
         task = self.scripts.get(task_of(words) or "")
@@ -379,6 +389,43 @@ class _Reader:
         if interpreter is None or not is_interpreter(interpreter):
             return step
         return replace(step, words=(interpreter,), stdin=text, scripted=True)
+
+    def _by_itself(self, words: tuple[str, ...]) -> Step | None:
+        """What stands in front of the command's program and says the result by itself."""
+        for word in also(words):
+            text = self.scripts.get(ALSO + word)
+            found = None if text is None or sources(words) else in_its_place(words, word, text, self._roles)
+            if found is not None:
+                return found
+        return None
+
+    def _roles(self, text: str) -> list[str] | None:
+        named = {word: one for word, one in self.scripts.items() if not word.startswith(ALSO)}
+        read = take_apart(text, self.role, named)
+        return [self.role(step) for step in read.steps] if read.parsed else None
+
+    def _of_a_sourced_file(self, words: list[str], mode: Mode) -> bool:
+        """Whether a command is a function of a file read before that only says something; then its steps are added."""
+        if sources(tuple(words)):
+            root = parsed(self.scripts.get(ALSO + words[1], ""))
+            self.sourced |= {} if root is None else {self._word(name): body for name, body in _functions(root)}
+        name = words[0]
+        if name not in self.sourced or self.depth >= _MAX_NESTING:
+            return False
+        if name not in self.spoken:
+            self.spoken[name] = None  # one that calls itself is none that only says something
+            self.spoken[name] = self._spoken(self.sourced[name], mode)
+        steps = self.spoken[name]
+        self.script.steps += steps or []
+        return steps is not None
+
+    def _spoken(self, body: Node, mode: Mode) -> list[Step] | None:
+        outer, read = self.script, self.read
+        self.script, self.read, self.depth = Script(), max(read, self.most - _MOST_OF_A_FUNCTION), self.depth + 1
+        self.statement(body, mode)
+        inner = self.script
+        self.script, self.read, self.depth = outer, read, self.depth - 1
+        return inner.steps if inner.parsed and speaks(self.role(step) for step in inner.steps) else None
 
     def _word(self, node: Node) -> str:
         return literal(node, self.values)
@@ -415,6 +462,17 @@ class _Reader:
             return ""
         writes = any(child.type in {">", ">>", ">|", "&>", "&>>"} for child in redirect.children)
         return self._word(destination) if writes else ""
+
+
+def _functions(root: Node) -> Iterator[tuple[Node, Node]]:
+    """The functions that shell text defines, each by name and body."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.named_children
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if node.type == "function_definition" and name is not None and body is not None:
+            yield name, body
 
 
 def _statements(node: Node) -> Iterator[tuple[Node, bool]]:

@@ -1,0 +1,114 @@
+"""Files of the agent's own that stand in front of what a command seems to run, and say the result by themselves.
+
+``python3`` may be a shell script, ``pytest`` a module beside the tests, ``npx jest`` a file that no package brought.
+Such a text is read in the command's place only where it surely says and does no more; a wrapper that starts the real
+thing stays what it is called (methodology §5).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterable
+
+from referee.scoring.shell_words import UNKNOWN, Step, interpreter_of, is_interpreter, script_place
+from referee.scoring.snippets import node_role, one_liner_role, python_role
+
+#: How these texts are named beside those of scripts that a command names: earlier records have none of them.
+ALSO = "also:"
+_OTHERS = {"node": "//", "nodejs": "//", "bun": "//", "deno": "//", "perl": "#", "ruby": "#", "php": "//"}
+_LAUNCHERS = {"npx": 0, "bunx": 0, "npm": 1, "pnpm": 1, "yarn": 0}
+_SOURCES = {"source", "."}
+_FLAG_OF_CODE = {"perl": "-e", "ruby": "-e", "php": "-r"}
+_STATEMENT = re.compile(r"(?<=[;)])\s*\n|;\s*\n?")
+
+
+def also(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The files that would be run in front of what a command names, as words."""
+    if not words:
+        return ()
+    name = words[0].rsplit("/", 1)[-1]
+    found: list[str] = []
+    if name in _SOURCES:
+        found += words[1:2]
+    elif script_place(words) != words[0]:
+        found.append(words[0])
+        if "-m" in words[:-1] and is_interpreter(name):
+            module = words[words.index("-m") + 1].replace(".", "/")
+            found += [f"{module}/__main__.py", f"{module}.py"]
+        place = script_place(words)
+        if place is not None and name in _OTHERS:
+            found.append(place)
+    elif name in _LAUNCHERS:
+        rest = [word for word in words[1:] if not word.startswith("-")]
+        rest = rest[1:] if rest[:1] in (["exec"], ["run"], ["x"]) or _LAUNCHERS[name] else rest
+        found += [f"node_modules/.bin/{word}" for word in rest[:1]]
+    return tuple(word for word in found if word and UNKNOWN not in word)
+
+
+def sources(words: tuple[str, ...]) -> bool:
+    """Whether a command reads a file into the running shell."""
+    return words[:1] in {("source",), (".",)} and len(words) > 1
+
+
+def speaks(roles: Iterable[str]) -> bool:
+    """Whether steps of these roles say something and do no more."""
+    found = set(roles)
+    return bool(found & {"says", "shows"}) and found <= {"says", "shows", "setup", "probes", "asks"}
+
+
+def in_its_place(words: tuple[str, ...], word: str, text: str, roles: Callable[[str], list[str] | None]) -> Step | None:
+    """The step that such a file comes to; None where it may do more than say something.
+
+    Args:
+        words: the command.
+        word: the file, one of ``also``.
+        text: what it holds.
+        roles: gives the roles of the steps of shell text; None where it cannot be read.
+    """
+    name = words[0].rsplit("/", 1)[-1]
+    first = interpreter_of(text) or ("python3" if word.endswith(".py") else name if word != words[0] else "sh")
+    if not is_interpreter(first) and first.rsplit("/", 1)[-1] not in _OTHERS:
+        first = "sh"
+    language = first.rsplit("/", 1)[-1]
+    step = None
+    if language in _OTHERS:
+        step = _constants(language, text)
+    elif language.startswith(("python", "pypy")):
+        only = python_role(text) in {"says", "shows"} and _imports_the_languages_own(text)
+        step = Step((language,), stdin=text, scripted=True) if only else None
+    else:
+        found = roles(text)
+        if found is not None and (speaks(found) or not found):
+            step = Step(("sh",), stdin=text if found else ":", scripted=True)
+    return step
+
+
+def _constants(language: str, text: str) -> Step | None:
+    """A program that prints constants and nothing else."""
+    comment = _OTHERS[language]
+    lines = [line for line in text.removeprefix("<?php").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.lstrip().startswith((comment, "#!"))]
+    if any(word in line for line in lines for word in ("require", "import ")):
+        return None
+    statements = [one for one in _STATEMENT.split("\n".join(lines)) if one.strip(" \n;")]
+    judge = one_liner_role if language in _FLAG_OF_CODE else node_role
+    if not all(judge(one) == "says" for one in statements):
+        return None
+    flag = _FLAG_OF_CODE.get(language, "-e")
+    return Step((language, flag, statements[0] if statements else "process.exit(0)"), scripted=True)
+
+
+def _imports_the_languages_own(text: str) -> bool:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    used: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            used |= {alias.name.split(".", 1)[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            used.add("." if node.level else (node.module or "").split(".", 1)[0])
+    return used <= frozenset(sys.stdlib_module_names)
