@@ -25,8 +25,10 @@ if os.environ.get("REFEREE_ALL_AGENTS"):
 
 KEY = "sk-run-7d1f0c2b9a8e4f6d5c3b2a190817f6e5"
 SEE = "/root/seen"
-#: Requests of a program whose every request is refused for good: one, and a second one for a title.
-MOST_ASKED = 2
+#: Requests of a program whose every request is refused for good: mini-swe-agent's starter makes it one, others try a
+#: few times within seconds, aider nine times within a minute.
+MOST_ASKED = {"mini-swe-agent": 1}
+FEW = 10
 #: What a command of the project sees; each line of a file of its own, so that no format of output matters.
 COMMANDS = (
     f"mkdir -p {SEE}; env -0 > {SEE}/environment; /usr/bin/which node npm python3 git rg > {SEE}/programs",
@@ -104,7 +106,7 @@ def test_a_program_gives_up_soon_when_its_key_has_reached_its_cap(name: str) -> 
         finally:
             on.destroy()
     assert ran.status is not None, "it still asks"
-    assert 1 <= model.count <= MOST_ASKED, ran.output[-3000:]
+    assert 1 <= model.count <= MOST_ASKED.get(name, FEW), ran.output[-3000:]
     # The table of mounts, which every command can read, names no program where its tree comes from.
     source = next(row.split()[3] for row in mounts.splitlines() if row.split()[4] == "/opt/agent")
     assert name not in source
