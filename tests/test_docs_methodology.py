@@ -99,7 +99,7 @@ def test_the_report_is_the_schema() -> None:
 def test_the_flags_are_the_audits() -> None:
     assert [row[0].strip("`") for row in rows(section(5), "flag")] == list(SENTENCES)
     assert f"longer than {MAX_BYTES} bytes" in section(5)
-    assert f"up to {MOST_SCRIPTS} files of at most {MOST_SCRIPT_BYTES} bytes" in FLAT
+    assert f"up to {MOST_SCRIPTS} words that may name one, of each file the first {MOST_SCRIPT_BYTES} bytes" in FLAT
 
 
 def test_what_is_observed_beside_the_re_run_is_written() -> None:

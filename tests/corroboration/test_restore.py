@@ -275,6 +275,24 @@ def test_scripts_of_the_agents_own_are_told_from_the_projects_and_the_machines(m
         ("linked", "/root", True), ("ldd", "/root", True), ("python3", "/root", True), ("lsb_release", "/root", True),
         ("missing", "/root", True), ("make:verify", PROJECT, False), ("make:test", PROJECT, False),
     ]  # fmt: skip
+    shell(
+        machine,
+        "mkdir -p /work/gems /work/node_modules/a /work/node_modules/b; cp /work/check.sh /work/gems/a.sh; "
+        "cp /work/check.sh /work/node_modules/a/a.sh; cp /work/check.sh /work/node_modules/b/b.sh; "
+        "echo '{}' > /work/node_modules/b/package.json; "
+        "printf '# caf\\351\\000\\necho ok\\n' > /root/odd.sh; cp /usr/bin/true /work/true; "
+        "(echo 'echo ok'; seq 100000) > /work/long.sh; "
+        "d=/root/v/lib/python3.11/site-packages/a; mkdir -p $d; cp /work/check.sh $d/a.sh",
+    )
+    own = {
+        "/work/gems/a.sh": "echo ok\n", "/work/node_modules/a/a.sh": "echo ok\n", "~/odd.sh": "# caf\ufffd\necho ok\n",
+    }  # fmt: skip
+    packages = ("/work/node_modules/b/b.sh", "/root/v/lib/python3.11/site-packages/a/a.sh", "/work/true")
+    odd = [(word, "/root", False) for word in (*own, *packages, "/work/long.sh")]
+    read = read_scripts(machine, odd, search=(), pinned=pinned)
+    assert read.pop("/work/long.sh").text.startswith("echo ok\n1\n2\n")
+    assert {word: one.text for word, one in read.items()} == own
+    assert read["~/odd.sh"].place == "/root/odd.sh"
     found = read_scripts(machine, named, search=(), pinned=pinned)
     assert sorted(found) == ["/work/check.sh", "check.sh", "ldd", "linked", "make:verify", "shim"]
     assert found["make:verify"].text == "set -e\necho ok"

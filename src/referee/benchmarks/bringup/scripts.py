@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,9 +13,16 @@ from referee.benchmarks.bringup.trusted import look
 from referee.errors import MachineFault, ReportRejected
 from referee.protocols import PROJECT, SUBJECT, TRUSTED_PATH, Machine
 
-#: Longer files are no scripts that an audit reads, bytes.
+#: Of longer files the beginning is read, bytes.
 MOST_BYTES = 65_536
-_PACKAGES = {"site-packages", "dist-packages", "node_modules", "gems"}
+#: Where installers of Python and Ruby put what belongs to a package.
+_PLACES = re.compile(
+    r"/lib/python3(?:\.\d+)?/(?:site|dist)-packages/|/lib/pypy3[\d.]*/site-packages/"
+    r"|/gems/[\w.-]+-\d[\w.]*/(?:bin|exe|lib|libexec)/"
+)
+#: How files that are no scripts begin: programs of the machine, archives, bytecode.
+_COMPILED = (b"\x7fELF", b"PK\x03\x04", b"\xca\xfe\xba\xbe", b"\0asm", b"!<arch>")
+_HEAD = '$B head -c "$2" "$1"'
 
 # For each file: where it stands when links are followed, unless a Debian package put it there as it is.
 _RESOLVE = """
@@ -40,7 +48,7 @@ while [ $# -ge 3 ]; do
     done
     unset IFS
   else
-    case $word in /*) at=$word;; *) at=$cwd/$word;; esac
+    case $word in /*) at=$word;; "~/"*) at=/root/${word#"~/"};; *) at=$cwd/$word;; esac
   fi
   at=$($B readlink -f "$at" 2>/dev/null)
   if [ -n "$at" ] && [ -f "$at" ] && ! owned "$at"; then
@@ -94,19 +102,49 @@ def read_scripts(
 
 
 def script_text(machine: Machine, place: str, *, pinned: Path) -> str | None:
-    """The text of one script of the agent's own; None for what is the project's, a package's, or no text."""
-    if _PACKAGES & set(PurePosixPath(place).parts):
+    """The text of one script of the agent's own; None for what is the project's, a package's, or compiled.
+
+    Of a longer file only the beginning is read; bytes that are no text stand for themselves nowhere.
+    """
+    if _of_a_package(machine, place):
         return None
+    data = _beginning(machine, place)
+    if data is None or data.startswith(_COMPILED) or _is_pinned(place, data, pinned):
+        return None
+    return data.replace(b"\0", b"").decode("utf-8", "replace")
+
+
+def _beginning(machine: Machine, place: str) -> bytes | None:
     try:
-        data = machine.read_file(place, max_bytes=MOST_BYTES)
-    except (ReportRejected, MachineFault):
+        return machine.read_file(place, max_bytes=MOST_BYTES)
+    except MachineFault:
         return None
-    if data is None or b"\0" in data or _is_pinned(place, data, pinned):
-        return None
+    except ReportRejected:
+        pass
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
+        done = look(machine, _HEAD, place, str(MOST_BYTES))
+    except MachineFault:
         return None
+    return done.output[: done.output.rfind(b"\n") + 1] or None
+
+
+def _of_a_package(machine: Machine, place: str) -> bool:
+    """Whether an installed package brought a file, as its place tells: no directory of the agent's naming alone."""
+    path = PurePosixPath(place)
+    if _PLACES.search(place):
+        return True
+    if "node_modules" not in path.parts[:-2]:
+        return False
+    at = len(path.parts) - 1 - path.parts[::-1].index("node_modules")
+    name = path.parts[at + 1 : at + (3 if path.parts[at + 1].startswith("@") else 2)]
+    try:
+        return (
+            machine.read_file("/".join(("", *path.parts[1 : at + 1], *name, "package.json")), max_bytes=1) is not None
+        )
+    except ReportRejected:
+        return True  # it is there, and longer
+    except MachineFault:
+        return False
 
 
 def _is_pinned(place: str, data: bytes, pinned: Path) -> bool:
