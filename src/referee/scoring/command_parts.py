@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from referee.scoring.by_itself import ALSO, also
+from referee.scoring.own_tests import files_told
 from referee.scoring.roles import fetches, role
 from referee.scoring.shell import MAX_BYTES, Script, take_apart
 from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place, task_of
@@ -164,7 +165,7 @@ def _named(steps: list[Step]) -> tuple[Named, ...]:
         if words[:1] in {("cd",), ("pushd",)} and len(words) > 1 and UNKNOWN not in words[1]:
             cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
             continue
-        in_front = also(words)
+        in_front = (*also(words), *files_told(words))
         plain = (script_place(words), words[0] if words else None, task_of(words))
         named = [(word, word) for word in plain if word and word not in in_front]
         for word, key in (*named, *((word, ALSO + word) for word in in_front)):
