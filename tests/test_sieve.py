@@ -94,6 +94,15 @@ def test_letters_that_are_gone_over_with_steps_back_do_not_get_through(way: str,
     assert out.endswith(b"line three\r\n")
 
 
+@pytest.mark.parametrize("back", ["\x1b[D", "\x1b[1D"])
+def test_letters_that_are_gone_over_after_the_cursor_was_sent_back_are_seen_and_withheld(back: str) -> None:
+    text = "".join(f"x{back}{one}" for one in TOKEN).encode()
+    out, sieve = through(text)
+    assert not shown_free([text], REDACTOR)
+    assert sieve.unclear
+    assert shown_free([out], REDACTOR)
+
+
 def test_a_progress_bar_that_steps_back_comes_out_as_it_is() -> None:
     text = b"working |\b/\b-\b\\\b done 10%\b\b\b20%\r\n"
     assert through(text)[0] == text

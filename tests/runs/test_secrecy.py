@@ -205,8 +205,8 @@ print("".join(chr(ord(one) + 0xFEE0) for one in key))'""",
         pytest.param(
             """python3 -c '
 key = open("/run/agent/key").read()
-print("".join("x" + chr(8) + one for one in key))'""",
-            "transcript.txt",
+print("".join("x" + chr(27) + "[D" + one for one in key))'""",
+            "session.raw",
             id="letters that are gone over",
         ),
     ],

@@ -31,6 +31,8 @@ _SEQUENCE = re.compile(
 )
 #: The same, not ended yet.
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][^\x07\x1b\n\r]{0,4096}\x1b?|[ -/]{0,16})\Z")
+#: The cursor sent back by so many places.
+_BACK = re.compile(rb"\x1b\[([0-9]{0,3})D")
 #: An escape, a code or a character of several bytes that is not ended yet.
 _CUT = re.compile(
     rb"(?:\\+(?:[uUxX]\{?)?[0-9A-Fa-f]{0,8}|%[0-9A-Fa-f%]{0,6}|&#?[xX]?[0-9A-Fa-f]{0,7}|[\xc0-\xff][\x80-\xbf]{0,2})\Z"
@@ -216,7 +218,8 @@ def _steers(data: bytes) -> bool:
 
 def _shown(data: bytes) -> bytes:
     """What a terminal shows of ``data``: without what steers it and what is gone over after a step back."""
-    first, *rest = _SEQUENCE.sub(b"", data).split(b"\x08")
+    stepped = _BACK.sub(lambda found: b"\x08" * int(found[1] or b"1"), data)
+    first, *rest = _SEQUENCE.sub(b"", stepped).split(b"\x08")
     out = bytearray(first)
     for part in rest:
         if out and out[-1] not in b"\r\n":
