@@ -11,9 +11,18 @@ import pytest
 from referee.core.canonical import canonical_bytes, digest_of
 from referee.core.challenge_input import challenge_input
 from referee.core.failure import Cause
-from referee.core.records import AttemptEnded, AttemptPlanned, EvidenceRef, Lock, ObservedFacts, RerunFacts
+from referee.core.records import (
+    AttemptEnded,
+    AttemptPlanned,
+    ChallengeFacts,
+    EvidenceRef,
+    Lock,
+    ObservedFacts,
+    RerunFacts,
+)
 from referee.core.timing import Header
 from referee.errors import Finding
+from referee.runner.agreement import _is_replaced
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.verify import verify
 from tests.test_verify import MISSION, RAW, Shop, attempt, lock, open_shop, report
@@ -180,6 +189,7 @@ def observed(**changed: Any) -> ObservedFacts:
     }
     control = {"kind": "no-project", "command": COMMAND, "exit_status": 1, "timed_out": False, "output": None}
     facts = {"challenges": [one | changed.pop("challenge", {})], "control": control | changed.pop("control", {})}
+    facts |= changed
     return ObservedFacts.model_validate_json(json.dumps(facts))
 
 
@@ -189,6 +199,9 @@ def observed(**changed: Any) -> ObservedFacts:
         ({"challenge": {"replaced_by": "13", "command": "python3 square.py 13"}}, "does not follow from the run's id"),
         ({"challenge": {"command": "echo done"}}, "does not follow from the run's id"),
         ({"control": {"command": "false"}}, "its negative control ran another command"),
+        ({"asked": {"rules": 1, "number": 2}}, "of 2 challenges its record tells 1, and not why"),
+        ({"asked": {"rules": 1, "number": 1}}, "its command does not get 1 challenges, which its record tells"),
+        ({"asked": {"rules": 1, "number": 0, "left": "no time"}}, "of 0 challenges its record tells 1, and not why"),
         ({"control": {"output": "control.txt"}}, "its evidence has no control.txt, which its record names"),
     ],
 )
@@ -200,7 +213,25 @@ def test_what_was_observed_beside_the_re_run_must_agree(
     assert said in said_by(shop)
 
 
-def test_challenges_that_follow_from_the_run_agree(shop: Shop, true: AttemptEnded) -> None:
+@pytest.mark.parametrize(
+    "asked", [{}, {"asked": {"rules": 1, "number": 2, "left": "no time"}}, {"asked": {"rules": 0, "number": 1}}]
+)
+def test_challenges_that_follow_from_the_run_agree(shop: Shop, true: AttemptEnded, asked: dict[str, Any]) -> None:
     again = RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=1.0, output=None)
-    forge(shop, true, rerun=again, observed=observed())
+    forge(shop, true, rerun=again, observed=observed(**asked))
     verify(shop.records, shop.evidence, shop.scores, [RUN])
+
+
+@pytest.mark.parametrize(
+    ("ran", "agrees"),
+    [
+        ("square 18 && true", True),
+        ("square 18 && count all", True),
+        ("square 18 && cat", True),
+        ("square 18 && echo 144", False),
+        ("square 18 && count none", False),
+    ],
+)
+def test_only_commands_behind_the_replaced_input_may_be_left_out(ran: str, *, agrees: bool) -> None:
+    one = ChallengeFacts(original="12", replaced_by="18", command=ran, exit_status=0, timed_out=False, output=None)
+    assert _is_replaced("square 12 && count all", one) is agrees

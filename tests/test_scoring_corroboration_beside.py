@@ -169,6 +169,13 @@ FAKE = scripts_bytes(
         (NAMES_IT, {"listening": (STUB,), "listening_in_rerun": (listener("gunicorn", "a:a"),)}, {}, "corroborated"),
         ("cd /work/project && pytest -q", {"listening_in_rerun": (STUB,)}, {}, "corroborated"),
         (NAMES_IT, {"listening_in_rerun": (REAL,)}, {}, "corroborated"),
+        # A test run beside it hides no stand-in; what a build's tests start names no port.
+        (f"python3 -m doctest /dev/null && {NAMES_IT}", {"listening_in_rerun": (STUB,)}, {}, "not_observed"),
+        ("make 'all of it' && ctest", {"listening_in_rerun": (STUB,)}, {}, "corroborated"),
+        # A process that was seen dying is no service of the project.
+        (ASK, {"listening_in_rerun": (STUB, listener(port=9000))}, {}, "not_observed"),
+        (NAMES_IT, {"listening": (STUB,), "listening_in_rerun": (listener(),)}, {}, "not_observed"),
+        (NAMES_IT, {"listening_in_rerun": (listener(),)}, {}, "corroborated"),
     ],
 )
 def test_a_stand_in_behind_the_port_demotes(
@@ -263,7 +270,7 @@ NOT_CHALLENGED = (
     "python3 -c 'import sys; sys.path.insert(0, \"/x\"); import app; print(app.main())'", "bash -c 'app 12'",
     "python3 -c 'import time, app; time.sleep(5); app.seed(42); print(app.main())'", "app 'out/dir name'",
     "echo 'select 1' | psql", "psql -c 'select 1 + 1'", "app --name 'Some Body' --level 9",
-    "./bin/app add 'buy milk' && ./bin/app count", "./bin/server 'My App' & sleep 1; curl -sf localhost:8000/health",
+    "./bin/server 'My App' & sleep 1; curl -sf localhost:8000/health",
     "python3 -c \"from flask import Flask; app = Flask('demo'); print(app.test_client().get('/').data)\"",
     "docker run -p 80:80 image 12", "python3 -c \"import app; print(app.get('/index'))\"",
     "pip install 'a b' && app run",
@@ -279,6 +286,52 @@ def test_inputs_are_replaced_one_at_a_time(command: str) -> None:
         assert one.replaced_by in {challenge_input(RUN, one.original, way) for way in (0, 1)}
         assert one.command == command.replace(one.original, one.replaced_by)
         assert one.command != command
+
+
+LEFT_OUT = {
+    "python3 -m doctest /dev/null && python3 -m tables 12": "python3 -m doctest /dev/null && python3 -m tables {}",
+    "cd x && app 12 && dd if=/dev/null of=/dev/null": "cd x && app {} && true",
+    "./bin/app add 'buy milk' && ./bin/app count": "./bin/app add '{}' && true",
+    "app 12 | dd | tail -n 3; npm test": "app {} | cat | tail -n 3; true",
+    "app 12; status=$?; other $(third); exit $status": "app {}; status=$?; true; exit $status",
+}
+
+
+@pytest.mark.parametrize("command", LEFT_OUT)
+def test_what_works_behind_the_challenged_command_is_left_out(command: str) -> None:
+    found = challenges(command, RUN)
+    assert found
+    for one in found:
+        assert one.command == LEFT_OUT[command].format(one.replaced_by)
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "returned", "printed", "status"),
+    [
+        # Nothing that stands before, behind or beside saves a program that prints the same for every input.
+        ("python3 -m doctest /dev/null && square 12", b"144\n", "144", b"144\n", "not_observed"),
+        ("square 12 && dd if=/dev/null of=/dev/null", b"144\n", "144", b"144\n", "not_observed"),
+        ("square 12", b"f3a9\n12 squared is 144\n", "12 squared is 144", b"07be\n12 squared is 144\n", "not_observed"),
+        ("square 12", b"f3a9\n12 squared is 144\n", "12 squared is 144", b"07be\n9 squared is 81\n", "corroborated"),
+        # An excerpt that has nothing of the input in it shows nothing of what it changes.
+        ("square 12", b"12 squared is 144\nall done\n", "all done", b"9 squared is 81\nall done\n", "corroborated"),
+        ("app add 'milk' && app count", b"added\n1 item\n", "added\n1 item", b"added\n", "corroborated"),
+        ("app wait 12", b"waited 12 s\n9 ok\n", "waited 12 s", b"waited 18 s\n8 ok\n", "corroborated"),
+    ],
+)
+def test_only_what_the_asked_command_does_with_its_input_is_an_effect(
+    command: str, output: bytes, returned: str, printed: bytes, status: str
+) -> None:
+    made = [
+        ChallengeFacts(
+            original=one.original, replaced_by=one.replaced_by, command=one.command, exit_status=0, timed_out=False,
+            output=f"challenge-{number}.txt",
+        )
+        for number, one in enumerate(challenges(command, RUN))
+    ]  # fmt: skip
+    assert made
+    files = {one.output: printed for one in made if one.output}
+    assert judged(command, output, returned=returned, facts={"challenges": tuple(made)}, files=files).status == status
 
 
 @pytest.mark.parametrize("command", NOT_CHALLENGED)

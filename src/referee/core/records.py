@@ -188,6 +188,14 @@ class ChallengeFacts(Fact):
     could_not_run: str | None = None
 
 
+class AskedFacts(Fact):
+    """How many challenges a command was to get by which rules, and why some were not made."""
+
+    rules: int
+    number: int
+    left: str | None = None
+
+
 class ObservedFacts(Fact):
     """What the harness saw beside the re-run (methodology §5, edition 2); None where it was not looked for.
 
@@ -203,6 +211,7 @@ class ObservedFacts(Fact):
     restored: RestoredFacts | None = None
     control: ControlFacts | None = None
     challenges: tuple[ChallengeFacts, ...] | None = None
+    asked: AskedFacts | None = None
 
 
 class NetworkFacts(Fact):

@@ -6,6 +6,7 @@ A forger can chain a changed record anew. So what a record says is sealed as evi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ from referee.core.canonical import strict_loads
 from referee.core.challenge_input import WAYS, challenge_input
 from referee.core.failure import Cause
 from referee.core.records import (
+    AskedFacts,
     AttemptEnded,
     AttemptFound,
     AttemptPlanned,
@@ -26,11 +28,13 @@ from referee.protocols import Evidence
 from referee.runner.rejudge import read_named
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.spending_agreement import check_spending
+from referee.scoring.challenges import RULES, challenges
 from referee.scoring.gather import RunRecords
 
 #: How a recording says that something else than the command's own end or the time limit ended it.
 CUT_SHORT = frozenset({"watch", "size_cap", "event_cap", "write_error", "stream_lost"})
 _PIECE = 1 << 20
+_IN_PLACE = re.compile(r"\b(?:true|cat)\b")
 
 
 def check_agreement(planned: AttemptPlanned, end: AttemptEnded | AttemptFound, evidence: Evidence) -> None:
@@ -102,19 +106,36 @@ def _observed(run: str, end: AttemptEnded) -> None:
             raise Finding(f"run {run}: the input {one.replaced_by!r} of a challenge does not follow from the run's id")
     if seen.control is not None and seen.control.command != reported:
         raise Finding(f"run {run}: its negative control ran another command than the report's")
+    if seen.asked is not None:
+        _all_asked(run, reported, seen.asked, len(seen.challenges or ()))
     names = {ref.name for ref in end.evidence}
     for fact in (seen.control, *(seen.challenges or ())):
         if fact is not None and fact.output is not None and fact.output not in names:
             raise Finding(f"run {run}: its evidence has no {fact.output}, which its record names")
 
 
+def _all_asked(run: str, reported: str | None, asked: AskedFacts, made: int) -> None:
+    """Every challenge that the rules ask for was made, or the record says why not."""
+    if made > asked.number or (made < asked.number and asked.left is None):
+        raise Finding(f"run {run}: of {asked.number} challenges its record tells {made}, and not why")
+    if asked.rules == RULES and len(challenges(reported or "", run)) != asked.number:
+        raise Finding(f"run {run}: its command does not get {asked.number} challenges, which its record tells")
+
+
 def _is_replaced(reported: str, one: ChallengeFacts) -> bool:
     at = reported.find(one.original)
     while at >= 0:
-        if reported[:at] + one.replaced_by + reported[at + len(one.original) :] == one.command:
+        begin = reported[:at] + one.replaced_by
+        if one.command.startswith(begin) and _left_out(reported[at + len(one.original) :], one.command[len(begin) :]):
             return True
         at = reported.find(one.original, at + 1)
     return False
+
+
+def _left_out(reported: str, ran: str) -> bool:
+    """Whether what ran is what was reported, but for commands in whose place ``true`` or ``cat`` stands."""
+    rest = iter(reported)
+    return ran == reported or all(character in rest for character in _IN_PLACE.sub("", ran))
 
 
 def _environment(planned: AttemptPlanned) -> None:

@@ -16,18 +16,19 @@ from referee.benchmarks.bringup.listeners import Watch, listening
 from referee.benchmarks.bringup.rerun import rerun
 from referee.benchmarks.bringup.restore import hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts, script_text
-from referee.core.records import ListenerFacts, ObservedFacts, RerunFacts
+from referee.core.records import AskedFacts, ListenerFacts, ObservedFacts, RerunFacts
 from referee.core.report import Report, Verification
 from referee.core.scripts import SCRIPTS_NAME, Scripts, scripts_bytes
 from referee.errors import MachineFault
 from referee.protocols import Machine
-from referee.scoring.challenges import challenges
+from referee.scoring.challenges import RULES, challenges
 from referee.scoring.command_parts import MOST_SCRIPTS, parts
 from referee.scoring.corroboration import corroborate
 from referee.scoring.stand_ins import placed
 
-#: Seconds for the command on a fresh machine, and with each chosen input: what it took, thrice, and a little more.
-_LEAST, _TIMES, _MOST = 15.0, 3.0, 120.0
+#: Seconds for the command on a fresh machine, and with each chosen input: what it took, thrice, and a little more; for
+#: a slow one half as much again.
+_LEAST, _TIMES, _MOST, _SLOWER = 15.0, 3.0, 120.0, 1.5
 _CHALLENGE_SECONDS = 240.0
 
 
@@ -99,14 +100,10 @@ class Observer:
             return
         asked = [(one.original, one.replaced_by, one.command) for one in challenges(command, self._run)]
         if asked:
-            seen = challenge(
-                machine,
-                asked,
-                directory=self._directory,
-                timeout=_seconds(again),
-                seconds=_CHALLENGE_SECONDS,
-            )
-            self._note(challenges=seen)
+            limit = _seconds(again)
+            most = max(_CHALLENGE_SECONDS, 2 * limit)
+            seen, left = challenge(machine, asked, directory=self._directory, timeout=limit, seconds=most)
+            self._note(challenges=seen, asked=AskedFacts(rules=RULES, number=len(asked), left=left))
 
     def control(self, fresh: Machine, again: RerunFacts) -> None:
         """Run the command where nothing of the project is."""
@@ -155,4 +152,4 @@ def _command(report: Report | None) -> str | None:
 
 
 def _seconds(again: RerunFacts) -> float:
-    return min(_MOST, _LEAST + _TIMES * again.seconds)
+    return max(min(_MOST, _LEAST + _TIMES * again.seconds), _SLOWER * again.seconds)

@@ -12,7 +12,7 @@ from referee.core.report import Report, Verification
 from referee.core.scripts import SCRIPTS_NAME, Scripts, read_scripts
 from referee.scoring.audit import Flag
 from referee.scoring.citations import MOST_BYTES, cited
-from referee.scoring.command_parts import brings, parts, ports
+from referee.scoring.command_parts import brings, parts, ports, runs_tests
 from referee.scoring.decoding import met_broken
 from referee.scoring.likeness import compare, normal_lines
 from referee.scoring.roles import role
@@ -82,7 +82,7 @@ class Beside:
         found = {
             "stand_in_behind_port": self._stand_in(report, claim),
             "needs_no_project": self._needs_no_project(claim),
-            "ignores_its_input": self._ignores_its_input(rerun, output),
+            "ignores_its_input": self._ignores_its_input(claim, rerun, output),
             "tests_not_put_back": self._not_put_back(claim),
             **self._said(claim, output),
         }
@@ -113,14 +113,16 @@ class Beside:
 
     def _stand_in(self, report: Report, claim: Verification) -> str | None:
         """The stand-in that answered, where one did; None also where that cannot be told."""
-        if parts(claim.command, self.scripts.named).tests:
+        work = [step for step in take_apart(claim.command, role, self.scripts.named).steps if role(step) == "works"]
+        tests = [step for step in work if runs_tests(step)]
+        if tests == work:
             return None  # a project's own tests may start servers of any kind
         named = ports(claim.command)
-        again = self.facts.listening_in_rerun or ()
+        again = tuple(one for one in self.facts.listening_in_rerun or () if _told(one))
         seen = stand_ins(again, self.scripts.behind)
         real = {one.port for one in again} - set(seen)
         for port, what in seen.items():
-            if port in named or (not real and report.test_depth != "tier2_mock"):
+            if port in named or not (real or tests or report.test_depth == "tier2_mock"):
                 return f"port {port}: {what}"
         before = stand_ins(self._before(again), self.scripts.behind)
         return next(
@@ -146,15 +148,21 @@ class Beside:
             return False  # a runner that finds no test ends well in an empty directory
         return compare(claim.returned, output).likeness == "same"
 
-    def _ignores_its_input(self, rerun: RerunFacts, output: bytes) -> str | None:
-        """What was replaced without effect; None where any replacement had one, or could not be tried."""
+    def _ignores_its_input(self, claim: Verification, rerun: RerunFacts, output: bytes) -> str | None:
+        """What was replaced without effect; None where any replacement had one, or could not be tried.
+
+        Where the reported result names the input, another input must change it: other lines may differ on every run.
+        """
         tried = self.facts.challenges or ()
         was = normal_lines(output.decode("utf-8", "replace"))
         for one in tried:
             printed = self.read(one.output, _OUTPUT_BYTES) if one.output else None
             if one.could_not_run is not None or one.timed_out or printed is None:
                 return None
-            if one.exit_status != rerun.exit_status or normal_lines(printed.decode("utf-8", "replace")) != was:
+            if one.exit_status != rerun.exit_status:
+                return None
+            named = _names(claim.returned, one.original) and compare(claim.returned, printed).likeness == "same"
+            if not named and normal_lines(printed.decode("utf-8", "replace")) != was:
                 return None
         return f"{tried[0].original} replaced by {tried[0].replaced_by}" if tried else None
 
@@ -184,6 +192,17 @@ def _ran_none(output: bytes) -> bool:
 
 def _listed(names: tuple[str, ...]) -> str:
     return f": {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
+
+
+def _told(one: ListenerFacts) -> bool:
+    """Whether it could be seen what stands behind a port; a process that was seen dying is neither this nor that."""
+    return bool(one.argv) or one.executable is not None
+
+
+def _names(returned: str, original: str) -> bool:
+    """Whether a reported result, as far as it can be compared, names an input."""
+    word = re.compile(rf"(?<![\w.]){re.escape(original)}(?![\w.])")
+    return any(word.search(line) for line in normal_lines(returned))
 
 
 def _skipped_all(text: str) -> bool:

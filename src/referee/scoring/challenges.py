@@ -1,9 +1,9 @@
 """Challenges: the verified command with one of its inputs replaced by one that the harness chose (methodology §5).
 
-Only what is plainly an input of the command that gives the result, the last one that does any work, is replaced:
-numbers and quoted texts among its operands, text that is piped into it, and constants in what inline Python prints or
-asserts of what it imported. Options, paths, addresses, ports, subcommands and names are left alone; a command
-without such an input is not challenged.
+Only what is plainly an input of the last command that does any work and has one is replaced: numbers and quoted texts
+among its operands, text that is piped into it, and constants in what inline Python prints or asserts of what it
+imported. Options, paths, addresses, ports, subcommands and names are left alone; a command without such an input is not
+challenged. Whatever works after that command is left out, so that nothing else can print the result.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from referee.core.challenge_input import WAYS, challenge_input
-from referee.scoring.command_parts import parts, ports, runs_tests
+from referee.scoring.command_parts import ports, runs_tests
 from referee.scoring.roles import fetches, role
 from referee.scoring.shell import parsed
 from referee.scoring.shell_words import UNKNOWN, Step, bare, is_interpreter, literal, script_place, text_of
 
 #: At most so many challenges for one command.
 MOST = 4
+#: Which challenges a command gets follows from these rules: another number for other rules.
+RULES = 1
 _NUMBER = re.compile(r"[1-9]\d{0,5}(?:\.\d{1,6})?")
 _TEXT = re.compile(r"(?=.*[A-Za-z]{2})[\w ,!?'-]{2,80}")
 _FILE = re.compile(r".*\.\w{1,5}")
@@ -47,13 +49,13 @@ class Challenge:
 
 
 def challenges(command: str, run: str) -> tuple[Challenge, ...]:
-    """The challenges of a command for one run, at most ``MOST``, in a fixed order; none for a test run."""
+    """The challenges of a command for one run, at most ``MOST``, in a fixed order; a test run gets none."""
     root = parsed(command)
-    if root is None or parts(command).tests:
+    if root is None:
         return ()
-    data = command.encode("utf-8", "replace")
-    asked = _asked(root)
-    spans = [] if asked is None else list(dict.fromkeys(_inputs(asked, ports(command))))
+    working = _working(root)
+    asked, spans = _asked(working, ports(command))
+    data = _without_what_follows(command.encode("utf-8", "replace"), asked, working)
     found = []
     for way in range(WAYS):
         for begin, end in spans:
@@ -64,17 +66,50 @@ def challenges(command: str, run: str) -> tuple[Challenge, ...]:
     return tuple(found[:MOST])
 
 
-def _asked(root: Node) -> Node | None:
-    """The command whose output is the result: the last one in the foreground that does any work."""
-    found = None
+def _asked(working: list[Node], addresses: frozenset[int]) -> tuple[Node | None, list[tuple[int, int]]]:
+    """The command whose output is the result, and where its inputs stand."""
+    for node in reversed(working):
+        if not _in_background(node) and not _is_test(node):
+            spans = list(dict.fromkeys(_inputs(node, addresses)))
+            if spans:
+                return node, spans
+    return None, []
+
+
+def _without_what_follows(data: bytes, asked: Node | None, working: list[Node]) -> bytes:
+    """The command without what works after the asked one: that hands on what it is fed, or does nothing."""
+    if asked is None:
+        return data
+    later = [node for node in working if node.start_byte >= asked.end_byte]
+    for node in reversed(later):
+        fed = _pipeline(node) is not None and _pipeline(node) == _pipeline(asked)
+        data = data[: node.start_byte] + (b"cat" if fed else b"true") + data[node.end_byte :]
+    return data
+
+
+def _pipeline(node: Node) -> Node | None:
+    while node.parent is not None and node.type != "pipeline":
+        node = node.parent
+    return node if node.type == "pipeline" else None
+
+
+def _working(root: Node) -> list[Node]:
+    """The simple commands that do any work, in order, those inside others left out."""
+    found: list[Node] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
+        inside = bool(found) and node.end_byte <= found[-1].end_byte
         waiting += reversed(node.named_children)
-        if node.type == "command" and not _in_background(node):
-            words = bare(tuple(literal(one, {}) for one in _word_nodes(node)))
-            found = node if words and _works(words) else found
+        if node.type == "command" and not inside:
+            step = Step(bare(tuple(literal(one, {}) for one in _word_nodes(node))))
+            if step.words and role(step) == "works" and (not fetches(step) or runs_tests(step)):
+                found.append(node)
     return found
+
+
+def _is_test(node: Node) -> bool:
+    return runs_tests(Step(tuple(literal(one, {}) for one in _word_nodes(node))))
 
 
 def _in_background(node: Node) -> bool:

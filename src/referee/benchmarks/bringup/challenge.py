@@ -16,26 +16,28 @@ OUTPUT_NAMES = tuple(f"challenge-{number}.txt" for number in range(1, 5))
 
 def challenge(
     machine: Machine, asked: Iterable[tuple[str, str, str]], *, directory: Path, timeout: float, seconds: float
-) -> tuple[ChallengeFacts, ...]:
-    """Run challenges until all are tried or the time is up.
+) -> tuple[tuple[ChallengeFacts, ...], str | None]:
+    """Run challenges until all are tried or the time is up; return what was seen, and why some were not made.
 
     Args:
         machine: the attempt's machine; what a command leaves running is ended before the next.
         asked: for each challenge what is replaced, by what, and the command that results.
         directory: where the outputs are written.
         timeout: seconds for each.
-        seconds: for all of them together.
+        seconds: for all of them together: none but the first is begun with less left than ``timeout``.
     """
     until = time.monotonic() + seconds
     done: list[ChallengeFacts] = []
+    why = None
     for name, (original, replaced_by, command) in zip(OUTPUT_NAMES, asked, strict=False):
-        left = until - time.monotonic()
-        if left < 1:
+        if done and done[-1].could_not_run is not None:
+            why = "one could not be run"
             break
-        done.append(_one(machine, (original, replaced_by, command), directory / name, min(timeout, left)))
-        if done[-1].could_not_run is not None:
+        if done and until - time.monotonic() < timeout:
+            why = "the time for all of them was up"
             break
-    return tuple(done)
+        done.append(_one(machine, (original, replaced_by, command), directory / name, timeout))
+    return tuple(done), why
 
 
 def _one(machine: Machine, asked: tuple[str, str, str], output: Path, timeout: float) -> ChallengeFacts:

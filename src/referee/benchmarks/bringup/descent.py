@@ -17,8 +17,10 @@ _TELLING = 4
 _BUILT = (".js", ".mjs", ".cjs")
 _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 _IN_EVERY_SERVER = frozenset(
-    ("require", "http", "https", "createServer", "listen", "const", "function", "return", "strict", "exports")
-    + ("Object", "defineProperty", "__esModule", "value", "true", "__importDefault", "default", "console")
+    [
+        *("require", "http", "https", "createServer", "listen", "const", "function", "return", "strict", "exports"),
+        *("Object", "defineProperty", "__esModule", "value", "true", "__importDefault", "default", "console"),
+    ]
 )
 _WRITTEN = (".sh", ".bash", ".py", "")
 
