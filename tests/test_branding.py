@@ -173,6 +173,7 @@ def test_what_the_agent_left_is_served_as_it_is_and_copies_name_their_originals(
     for name in ("session.raw", "lock.json", "facts.json", "exchanges.jsonl"):
         assert files[name]["digest"] != refs[name]
         assert files[name]["original"] == named.sealed(refs[name]), "it can be checked when the mapping is revealed"
+    assert json.loads(_served(branded, files["exchanges.jsonl"])) == {"cost_usd": 0.1, "latency_ms": 12.5}
     assert document["masked"] == json.loads(_served(branded, files["masked.json"]))["masks"] != []
     assert document["evidence"] == ended.evidence_digest
 
