@@ -255,6 +255,10 @@ def listener(*argv: str, cwd: str = "/work", **fields: object) -> ListenerFacts:
 
 FAKE_PYTHON = "import http.server, json\nhttp.server.HTTPServer(('', 8000), None).serve_forever()\n"
 FAKE_NODE = "const http = require('http');\nhttp.createServer((a, b) => b.end('ok')).listen(8000);\n"
+FAKE_RUBY = "s = TCPServer.new(8000); loop { c = s.accept; c.puts '144'; c.close }"
+FAKE_PERL = """use strict; use IO::Socket::INET;
+my $s = IO::Socket::INET->new(LocalPort => 8000, Listen => 5); while (my $c = $s->accept) { print $c "144"; }
+"""
 PROXY = FAKE_PYTHON.replace("json", "subprocess") + "subprocess.Popen(['/work/project/bin/app'])\n"
 
 
@@ -269,6 +273,10 @@ PROXY = FAKE_PYTHON.replace("json", "subprocess") + "subprocess.Popen(['/work/pr
         (("node", "/tmp/fake.js"), {"/tmp/fake.js": FAKE_NODE}),
         (("python3", "-c", FAKE_PYTHON), {}),
         (("/usr/bin/python3", "-I", "/opt/agent/agent.py", "8000"), {}),
+        (("ruby", "-run", "-e", "httpd", "/tmp", "-p", "8000"), {}),
+        (("ruby", "-rsocket", "-e", FAKE_RUBY), {}),
+        (("ruby", "/work/fake.rb"), {"/work/fake.rb": f"require 'socket'\n{FAKE_RUBY}\n"}),
+        (("perl", "/work/fake.pl"), {"/work/fake.pl": FAKE_PERL}),
     ],
 )
 def test_a_stand_in_is_known_by_its_command_line_or_its_script(words: tuple[str, ...], scripts: dict[str, str]) -> None:
@@ -286,6 +294,9 @@ def test_a_stand_in_is_known_by_its_command_line_or_its_script(words: tuple[str,
         (("redis-server", "*:6379"), {}),
         (("/usr/lib/postgresql/15/bin/postgres", "-D", "/var/lib/x"), {}),
         (("gunicorn", "app:app"), {}),
+        (("ruby", "/work/serve.rb"), {"/work/serve.rb": f"require 'socket'\nrequire 'square'\n{FAKE_RUBY}\n"}),
+        (("ruby", "/work/serve.rb"), {"/work/serve.rb": f"load '/work/project/app.rb'\n{FAKE_RUBY}\n"}),
+        (("ruby", "app.rb", "-run"), {}),
         ((), {}),
     ],
 )

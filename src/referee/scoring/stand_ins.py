@@ -29,6 +29,15 @@ _NODE_OWN = {
     ),
 }
 _NODE_SERVES = re.compile(r"\bcreateServer\b|\.listen\(")
+#: Servers in Perl, Ruby and PHP that need nothing but the language, and what such code loads.
+_OTHER_SERVES = re.compile(
+    r"\b(?:TCPServer|WEBrick|HTTP::Daemon|IO::Socket::INET|socket_create_listen|stream_socket_server)\b"
+)
+_OTHER_IMPORT = re.compile(r"(?:^|[;{\n])[ \t]*(?:use|require\w*|include\w*|load)\b[\s(]*[\"']?([\w:./-]*)")
+_OTHER_OWN = {
+    *("socket", "webrick", "json", "uri", "time", "erb", "set", "strict", "warnings", "utf8"),
+    *("IO::Socket", "IO::Socket::INET", "HTTP::Daemon", "HTTP::Status", "HTTP::Response", "JSON::PP"),
+}
 _OWN = frozenset(sys.stdlib_module_names)
 #: Where the agent itself is installed: its own programs are never the project.
 _AGENT = "/opt/agent/"
@@ -52,6 +61,8 @@ def serves_nothing(words: tuple[str, ...], *, later: bool = True) -> bool:
     name = words[0].rsplit("/", 1)[-1]
     if name.startswith("python"):
         return any(module in words for module in ("http.server", "SimpleHTTPServer"))
+    if later and name.startswith("ruby"):
+        return "-run" in words and any(word in {"httpd", "-ehttpd"} for word in words)
     if name in _LISTENERS or (later and name in _LISTENERS_LATER):
         return any(word.startswith("-") and not word.startswith("--") and "l" in word for word in words[1:])
     return name == "httpd" or (name == "socat" and any("LISTEN" in word.upper() for word in words[1:]))
@@ -101,6 +112,9 @@ def only_the_machines_own(text: str) -> bool:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        if _OTHER_SERVES.search(text) is not None:
+            loads = set(_OTHER_IMPORT.findall(text))
+            return loads <= _OTHER_OWN and "/work/" not in text and _STARTS_OTHERS.search(text) is None
         used = {name.removeprefix("node:") for name in _NODE_IMPORT.findall(text)}
         return bool(used) and used <= _NODE_OWN and _NODE_SERVES.search(text) is not None
     used = set()
