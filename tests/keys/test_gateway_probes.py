@@ -212,3 +212,16 @@ def test_another_run_gets_its_key_while_an_upstream_is_asked_a_last_time(
         assert ended.is_alive(), "the end of the first run still waits"
         ended.join()
         assert closed(open_gate).ended_by_upstream
+
+
+def test_a_key_whose_time_ran_out_under_a_silent_upstream_is_asked_about_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(probe, "PATIENCE_SECONDS", 0.8)
+    with gate(tmp_path, silent, seconds=0.6) as open_gate:
+        with pytest.raises(OSError, match="closed connection"):
+            open_gate.chat()
+        facts = closed(open_gate)
+        assert [one.probe for one in open_gate.log()] == [False, True]
+    assert (facts.failed_upstream, facts.ended_by_upstream, facts.broken) == (1, True, None)

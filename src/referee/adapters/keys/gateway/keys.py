@@ -185,7 +185,7 @@ class GatewayKeys:
         token, account, entry = issued
         how = _CLOSED_HERE
         try:
-            server.close(token)
+            server.close(token, account)
         except TimeoutError as exc:
             account.broken = account.broken or f"the gateway's thread did not answer: {exc}"
             how = f"{_CLOSED_HERE}; its calls under way were not cut in time" if server.alive else "the thread is dead"

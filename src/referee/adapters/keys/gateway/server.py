@@ -89,15 +89,13 @@ class GatewayServer:
         """From now on ``token`` opens ``account``, until its end."""
         self._call(self._admit(token, account))
 
-    def close(self, token: str) -> None:
+    def close(self, token: str, account: Account) -> None:
         """``token`` is dead at once, whatever the loop does; its calls under way are cut and settled when this returns.
 
         Raises:
             TimeoutError: the loop did not cut them.
         """
-        account = self._accounts.pop(token, None)
-        if account is None:
-            return
+        self._accounts.pop(token, None)  # its time may be over: then its calls are cut already
         account.closed = True
         self._call(self._close(token, account))
         if account.prober is not None and account.prober.busy:
