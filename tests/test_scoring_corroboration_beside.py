@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 
 from referee.core.challenge_input import challenge_input
-from referee.core.records import ChallengeFacts, ControlFacts, ListenerFacts, ObservedFacts, RerunFacts, RestoredFacts
+from referee.core.records import (
+    ChallengeFacts,
+    ControlFacts,
+    ListenerFacts,
+    ObservedFacts,
+    RerunFacts,
+    RestoredFacts,
+    SubjectRef,
+)
 from referee.core.report import Report, Verification
 from referee.core.scripts import SCRIPTS_NAME, Scripts, read_scripts, scripts_bytes
+from referee.scoring.attempts import pinned_version
 from referee.scoring.beside import Beside
 from referee.scoring.challenges import MOST, challenges
 from referee.scoring.citations import cited
+from referee.scoring.command_parts import brings
 from referee.scoring.corroboration import Corroboration, corroborate
 
 SQUARE = "python3 /work/project/square.py 12"
@@ -86,6 +96,39 @@ def test_a_control_that_gives_the_same_demotes(fact: ControlFacts, printed: byte
 def test_a_command_that_brings_the_project_may_work_anywhere() -> None:
     command = "pip install -q square==1 && square 12"
     assert judged(command, facts={"control": control(command)}, files={"control.txt": SAID}).status == "corroborated"
+
+
+@pytest.mark.parametrize(
+    ("command", "brought"),
+    [
+        ("pip install square==1.1.4 && square 12", True),
+        ("pip install 'square[cli]==1.1.4' && square 12", True),
+        ("pip install square==1.1.* && square 12", True),
+        ("pip install square && square 12", True),  # no other is fetched where the pinned one is installed
+        ("pip install square==3.0.0 && square 12", False),
+        ("npx -y square@3 12", False),
+        ("npx -y square@1 12", True),
+        ("npx -y square@latest 12", True),
+        ("git clone https://host/square@2 && square 12", False),
+        ("pip install /work/subject/square-1.1.4.tar.gz && square 12", True),
+    ],
+)
+def test_another_version_is_another_project(command: str, *, brought: bool) -> None:
+    assert brings(command, ("square",), version="1.1.4") is brought
+    assert brings(command, ("square",)), "as a record without a control of this kind is read"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pin", "version"),
+    [
+        ("package", "pypi:segno==1.6.6 sha256:0123", "1.6.6"),
+        ("package", "npm:@scope/pad@1.3.0 sha256:0123", "1.3.0"),
+        ("package", "npm:@scope/pad", None),
+        ("repository", "git:https://host/a.git@0123", None),
+    ],
+)
+def test_a_package_is_pinned_to_a_version(kind: Any, pin: str, version: str | None) -> None:
+    assert pinned_version(SubjectRef(name="a", kind=kind, pin=pin, file_digest="sha256:aa")) == version
 
 
 def test_a_script_that_stood_there_too_may_bring_the_project() -> None:

@@ -160,7 +160,13 @@ def _beside(
     if not isinstance(end, AttemptEnded) or end.observed is None or read is None:
         return None
     subject = planned.lock.subject
-    return Beside(run=planned.run, project=project_names(subject), facts=end.observed, read=read)
+    return Beside(
+        run=planned.run,
+        project=project_names(subject),
+        facts=end.observed,
+        read=read,
+        version=pinned_version(subject),
+    )
 
 
 def project_names(subject: SubjectRef) -> tuple[str, ...]:
@@ -169,6 +175,12 @@ def project_names(subject: SubjectRef) -> tuple[str, ...]:
     named = pinned.removesuffix("/").rsplit("/", 1)[-1]
     registry = re.split(r"(?<=.)@|==|#", pinned)[0]
     return tuple(dict.fromkeys((subject.name, registry, re.split(r"[@#]", named)[0].removesuffix(".git"))))
+
+
+def pinned_version(subject: SubjectRef) -> str | None:
+    """The version of a pinned package; None for a repository."""
+    found = re.search(r"(?:==|(?<=.)@)([^=@]+)$", subject.pin.split(":", 1)[-1].split(" ", 1)[0])
+    return found.group(1) if found and subject.kind == "package" else None
 
 
 def _judgement(

@@ -65,12 +65,14 @@ class Beside:
         project: what the project is called, in the command's words.
         facts: what the record says.
         read: gives the checked bytes of an evidence file of at most so many bytes; None where there is none.
+        version: the pinned version of a package.
     """
 
     run: str
     project: tuple[str, ...]
     facts: ObservedFacts
     read: Callable[[str, int], bytes | None]
+    version: str | None = None
 
     @cached_property
     def scripts(self) -> Scripts:
@@ -138,8 +140,8 @@ class Beside:
         control = self.facts.control
         if control is None or control.could_not_run is not None or control.timed_out or control.exit_status != 0:
             return False
-        scripts = None if control.placed is None else self.scripts.named
-        if control.command != claim.command or brings(claim.command, self.project, scripts):
+        scripts, version = (None, None) if control.placed is None else (self.scripts.named, self.version)
+        if control.command != claim.command or brings(claim.command, self.project, scripts, version=version):
             return False
         output = self.read(control.output, _OUTPUT_BYTES) if control.output else None
         if output is None:

@@ -45,6 +45,7 @@ _PORT = re.compile(
     r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\bhost\.docker\.internal):(\d{2,5})\b"
     r"|(?:--?(?:port|p|bind|listen|http-port)[= ]|\bPORT=)(?:[\w.\[\]:]*:)?(\d{2,5})\b"
 )
+_EXACT = re.compile(r"[\w\])](?:===?|@)(?:npm:)?v?(\d[\w.+!*-]*)$")
 _BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\s[^;&|\n]{0,80}?\s(\d{2,5})\b")
 
 
@@ -112,19 +113,33 @@ def ports(command: str) -> frozenset[int]:
     return frozenset(int(one) for one in found)
 
 
-def brings(command: str, names: Iterable[str], scripts: Mapping[str, str] | None = None) -> bool:
+def brings(
+    command: str, names: Iterable[str], scripts: Mapping[str, str] | None = None, *, version: str | None = None
+) -> bool:
     """Whether the command itself fetches the project: then it works on a machine without it, and rightly so.
 
     Args:
         command: the command.
         names: what the project is called: its subject's name, its registry name, its address.
         scripts: texts of the agent's own files that it runs, where those stood on that machine too.
+        version: the pinned version of a package: a command that names another one fetches something else. One that
+            names none may find the pinned one installed, so it brings the project.
     """
     known = [_plain(name) for name in names if len(_plain(name)) > 1]
     for step in take_apart(command, role, scripts).steps:
-        if fetches(step) and any(name in _plain(word) for word in step.words[1:] for name in known):
+        if not fetches(step):
+            continue
+        fetched = [word for word in step.words[1:] if any(name in _plain(word) for name in known)]
+        if any(version is None or not _another(word, version) for word in fetched):
             return True
     return False
+
+
+def _another(word: str, version: str) -> bool:
+    """Whether a requirement names another version than the pinned one (``flask==3``, ``left-pad@2.0.0``)."""
+    found = _EXACT.search(word)
+    named = found.group(1).rstrip(".*") if found else version
+    return version != named and not version.startswith(f"{named}.")
 
 
 def _plain(name: str) -> str:
