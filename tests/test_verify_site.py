@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.core.records import Correction
+from referee.core.records import AttemptPlanned, Correction, Replayed
 from referee.errors import Finding
 from referee.publish import pages
 from referee.publish.facts import Facts
@@ -86,6 +86,28 @@ def test_a_site_older_than_the_records_is_said_to_be_so(built: Written) -> None:
     assert look(built).not_compared == "site/ is older than the records"
     built.write((Try("r-4", "square", index=2),))
     assert look(built).not_compared == "site/ is older than the records"
+
+
+def test_a_replay_makes_a_site_old_and_not_wrong(built: Written) -> None:
+    planned = next(record for record in built.records.read() if isinstance(record, AttemptPlanned))
+    built.records.append(
+        Replayed(
+            run="r-1",
+            replay="p-1",
+            at="2026-11-30T09:00:00.000Z",
+            environment=planned.lock.environment,
+            commands=0,
+            ran=0,
+            stopped_at=None,
+            detail="",
+            rerun=None,
+            evidence=(),
+            evidence_digest="sha256:" + "0" * 64,
+        )
+    )
+    assert look(built).not_compared == "site/ is older than the records"
+    pages.build(Facts(built.records.read(), built.evidence), built.root / "site")
+    assert look(built).not_compared == ""
 
 
 def test_a_site_of_another_version_is_not_compared(built: Written) -> None:

@@ -86,6 +86,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "flagged": run.flagged,
         "cold": None if run.cold is None else run.cold.status,
         "notes": len(run.corrections),
+        "replays_made": len(run.replays),
         "spent": run.ended.spent_usd if isinstance(run.ended, AttemptEnded) else None,
         "spending": spent_document(run.ended),
         "evidence": None if run.manifest is None else run.manifest.digest,

@@ -59,16 +59,19 @@ def verify_site(facts: Facts, site: Path) -> SiteVerified:
 
 @dataclass(frozen=True)
 class _Index:
-    """What a site's index says: who built it, and of each run the state and the number of notes on it."""
+    """What a site's index says: who built it, and of each run the state and how many notes and replays it has."""
 
     built_by: str
-    runs: dict[str, tuple[str, int]]
+    runs: dict[str, tuple[str, int, int]]
 
     @classmethod
     def of(cls, site: Path) -> _Index | None:
         try:
             index: Any = json.loads((site / "index.json").read_bytes())
-            runs = {str(run["run"]): (str(run["state"]), int(run["notes"])) for run in index["runs"]}
+            runs = {
+                str(run["run"]): (str(run["state"]), int(run["notes"]), int(run.get("replays_made", 0)))
+                for run in index["runs"]
+            }
             return cls(str(index["built_by"]), runs)
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -81,8 +84,11 @@ def _incomparable(shown: _Index | None, now: _Index | None) -> str:
     if shown.built_by != now.built_by:
         return f"site/ was built by version {shown.built_by}, this is {now.built_by}"
     older = all(
-        run in now.runs and state in {"open", now.runs[run][0]} and notes <= now.runs[run][1]
-        for run, (state, notes) in shown.runs.items()
+        run in now.runs
+        and state in {"open", now.runs[run][0]}
+        and notes <= now.runs[run][1]
+        and replays <= now.runs[run][2]
+        for run, (state, notes, replays) in shown.runs.items()
     )
     return "site/ is older than the records" if older and shown.runs != now.runs else ""
 
