@@ -88,9 +88,9 @@ def test_the_digest_is_over_the_parsed_content(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (PACKAGE.replace('kind = "package"', 'kind = "package'), "line 3"),
-        (PACKAGE + "colour = 1\n", "package.colour is not known"),
-        ("mood = 1\n" + PACKAGE, "the key mood is not known"),
-        (PACKAGE.replace('summary = "a thing"\n', ""), "the key summary is missing"),
+        (PACKAGE + "colour = 1\n", "unknown key `package.colour`; "),
+        ("mood = 1\n" + PACKAGE, "unknown key `mood`; "),
+        (PACKAGE.replace('summary = "a thing"\n', ""), "`summary` is missing; add it"),
         (PACKAGE.replace('name = "thing"', 'name = "../thing"'), "the name '../thing' must be"),
         (PACKAGE.replace(SHA, SHA.upper()), "64 hexadecimal digits in lower case"),
         (PACKAGE.replace(SHA, "ab"), "64 hexadecimal digits"),

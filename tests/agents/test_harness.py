@@ -168,7 +168,7 @@ def test_a_command_with_a_model_finds_it_in_one_file(tmp_path: Path) -> None:
             "[upstreams.NAME]",
         ),
         ('harness = "codex"\nmodel = "m n"\nupstream = "main"\n', "model: String should match pattern", ""),
-        ('harness = "codex"\nmodle = "m"\n', "modle: Extra inputs are not permitted", ""),
+        ('harness = "codex"\nmodle = "m"\n', "unknown key `modle`; did you mean `model`?", ""),
     ],
 )
 def test_a_bad_agent_file_is_told_in_one_sentence(tmp_path: Path, text: str, wrong: str, todo: str) -> None:

@@ -85,7 +85,7 @@ def load_agent_file(name: str, directory: Path) -> AgentFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{file} is no TOML: {exc}") from exc
     except ValidationError as exc:
-        raise ConfigError(f"{file}: {one_sentence(exc)}") from exc
+        raise ConfigError(f"{file}: {one_sentence(exc, AgentFile)}") from exc
     breach = found.breach()
     if breach is not None:
         raise ConfigError(f"{file}: {breach[0]}", todo=breach[1])

@@ -148,7 +148,7 @@ def _toml(model: type[_Model], data: bytes, where: str) -> _Model:
     except tomllib.TOMLDecodeError as exc:
         raise ConfigError(f"{where} is no TOML: {exc}") from exc
     except ValidationError as exc:
-        raise ConfigError(f"{where}: {one_sentence(exc)}") from exc
+        raise ConfigError(f"{where}: {one_sentence(exc, model)}") from exc
 
 
 def _subsets(data: bytes, suite: Suite) -> dict[str, Subset]:

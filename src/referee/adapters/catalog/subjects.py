@@ -231,15 +231,11 @@ def parse_subject(data: bytes, path: Path) -> Subject:
 def _breach(exc: ValidationError) -> str:
     first = exc.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"the key {place} is not known"
-    if first["type"] == "missing":
-        return f"the key {place} is missing"
     if place.endswith("sha256"):
         return f"{place}: a digest is 64 hexadecimal digits in lower case"
     if place.endswith("commit"):
         return f"{place}: a commit is 40 hexadecimal digits in lower case"
-    return one_sentence(exc).replace("Value error, ", "")
+    return one_sentence(exc, SubjectFile).replace("Value error, ", "")
 
 
 def find_subject(name_or_path: str, workspace_dir: Path) -> Subject:

@@ -107,7 +107,7 @@ def read_target(name: str, where: str, data: bytes) -> Target:
     try:
         target = Target.model_validate({"name": name, **_self_hosted(body), **body})
     except ValidationError as exc:
-        raise ConfigError(f"{where}: {one_sentence(exc)}") from exc
+        raise ConfigError(f"{where}: {one_sentence(exc, Target)}") from exc
     for sentence, todo in _objections(target):
         raise ConfigError(f"{where}: {sentence}", todo=todo)
     return target

@@ -7,13 +7,15 @@ workspace is (``REFEREE_WORKSPACE``) and, where ``ca_bundle`` is not set, which 
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from referee.core.budgets import PUBLISHED_SECONDS, Tier
 from referee.core.records import Limits
@@ -269,11 +271,40 @@ def parse_config(file: Path) -> Config:
     except tomllib.TOMLDecodeError as exc:
         raise ConfigError(f"{file} is no TOML: {exc}") from exc
     except ValidationError as exc:
-        raise ConfigError(f"{file}: {one_sentence(exc)}") from exc
+        raise ConfigError(f"{file}: {one_sentence(exc, Config)}") from exc
 
 
-def one_sentence(exc: ValidationError) -> str:
-    """The first breach of a schema: its place and what is wrong there."""
+def one_sentence(exc: ValidationError, schema: type[BaseModel]) -> str:
+    """The first breach of a schema: its place, what is wrong there and, where that is plain, what to do."""
     first = exc.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"unknown key `{place}`; {_instead(str(first['loc'][-1]), _keys_at(schema, first['loc'][:-1]))}"
+    if first["type"] == "missing":
+        return f"`{place}` is missing; add it"
     return f"{place}: {first['msg']}" if place else str(first["msg"])
+
+
+def _instead(unknown: str, known: list[str]) -> str:
+    """What to write instead of an unknown key."""
+    near = difflib.get_close_matches(unknown, known, n=1)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return f"known there: {', '.join(known)}" if known else "leave it out"
+
+
+def _keys_at(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that a schema knows at a place; none where the place cannot be told."""
+    models = [schema]
+    for part in path:
+        fields = [(name, field) for model in models for name, field in model.model_fields.items()]
+        into = [field.annotation for name, field in fields if part in {name, field.alias}]
+        # An index of a list, the user's own name in a table, or the tag of a union: the same models stay in question.
+        models = [found for kind in into for found in _models_in(kind)] or models
+    return sorted({field.alias or name for model in models for name, field in model.model_fields.items()})
+
+
+def _models_in(kind: Any) -> list[type[BaseModel]]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return [kind]
+    return [found for inner in get_args(kind) for found in _models_in(inner)]
