@@ -100,6 +100,7 @@ class Try:
     harness: str = "0.1.0"
     cast: bytes | None = None
     observed: ObservedFacts | None = None
+    cap_usd: float | None = None
 
 
 #: What was seen beside a re-run, the words of a process and of files hostile.
@@ -292,7 +293,13 @@ def lock_of(one: Try) -> Lock:
                 "pin": one.pin,
                 "file_digest": "subject:sha256:" + "cd" * 32,
             },
-            "agent": {"name": one.agent, "version": "0.1.0", "digest": "agent:sha256:" + "ef" * 32, "tier": one.tier},
+            "agent": {
+                "name": one.agent,
+                "version": "0.1.0",
+                "digest": "agent:sha256:" + "ef" * 32,
+                "tier": one.tier,
+                "cap_usd": one.cap_usd,
+            },
             "index": one.index,
             "budget": {"tier": "standard", "seconds": one.seconds, "why": "no rule for another tier applies"},
             "environment": {

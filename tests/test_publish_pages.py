@@ -286,10 +286,13 @@ def test_what_can_never_be_published_is_shown_and_enters_no_public_figure(tmp_pa
             Try("r-3", "only-overlay", sandbox="overlay"),
             Try("r-4", "only-short", FAILED, rerun_status=None, seconds=60),
             Try("r-5", "only-short", FAILED, rerun_status=None, seconds=60, index=2),
+            Try("r-6", "a", FAILED, rerun_status=None, cap_usd=0.01, agent="command"),
         )
     )
     build(written)
-    line = document(written, "board.json")["standings"][0]
+    line, capped = document(written, "board.json")["standings"]
+    assert (capped["score"], capped["attempts_counted"], capped["attempts_never_publishable"]) == (None, 0, 1)
+    assert capped["subjects"][0]["never_publishable"][0]["why"] == ["another spending cap"]
     sets = {one["subject"]: one for one in line["subjects"]}
     assert [one["total"] for one in sets["a"]["totals"]] == [line["score"]]
     assert sets["a"]["never_publishable"] == [{"run": "r-2", "total": 100.0, "why": ["no security boundary"]}]
@@ -308,9 +311,9 @@ def test_what_can_never_be_published_is_shown_and_enters_no_public_figure(tmp_pa
         "only-overlay": ("runs", True),
         "only-short": ("could_not_verify", True),
     }
-    assert (verdicts["a"]["decided_by"], verdicts["a"]["attempts_never_publishable"]) == ("r-1", 1)
+    assert (verdicts["a"]["decided_by"], verdicts["a"]["attempts_never_publishable"]) == ("r-1", 2)
     assert verdicts["only-overlay"]["attempts_counted"] == 1
-    left_out = "leaves out 1 attempt that can never be published (no security boundary)"
+    left_out = "leaves out 2 attempts that can never be published (no security boundary, another spending cap)"
     rests_on = "rests on 2 attempts that can never be published (another time limit)"
     for name, words_of_it in (("a", left_out), ("only-short", rests_on)):
         assert f"This verdict {words_of_it}" in read(written, f"subjects/{name}.html").text

@@ -71,6 +71,7 @@ def test_sizes_and_money() -> None:
     [
         (Try("r-1", "s", sandbox="overlay"), "overlay: no security boundary, never publishable"),
         (Try("r-1", "s", seconds=60), "its budget was 60 s; the published standard budget is 5400 s"),
+        (Try("r-1", "s", cap_usd=0.01), "its key's cap was 0.01 USD; the published cap is 3 USD"),
         (Try("r-1", "s", edition=1), "it was planned under edition 1, which scores the report without corroboration"),
         (Try("r-1", "s", harness="0.1.0+local"), "the harness was modified locally (version 0.1.0+local)"),
         (Try("r-1", "s", complete=False), "its recording is not complete (size reached)"),
@@ -81,17 +82,23 @@ def test_the_gate_names_each_objection(one: Try, objection: str, made: Written) 
     assert objections(planned, ended, invalid=None, flagged=False) == [objection]
 
 
-def test_the_gate_has_nothing_against_a_sound_run(made: Written) -> None:
-    planned, ended = _records(Try("r-1", "s"), made)
+@pytest.mark.parametrize("cap", [None, 3.0])
+def test_the_gate_has_nothing_against_a_sound_run(cap: float | None, made: Written) -> None:
+    planned, ended = _records(Try("r-1", "s", cap_usd=cap), made)
     assert objections(planned, ended, invalid=None, flagged=False) == []
 
 
 def test_the_gate_repeats_no_objection_that_the_plan_had_recorded(made: Written) -> None:
-    planned, ended = _records(Try("r-1", "s", sandbox="overlay", seconds=60), made)
-    noted = ("the sandbox is no security boundary", "the budget is 60 s, the methodology's …", "the moon is wrong")
+    planned, ended = _records(Try("r-1", "s", sandbox="overlay", seconds=60, cap_usd=9.0), made)
+    noted = (
+        "the sandbox is no security boundary",
+        "the budget is 60 s, the methodology's …",
+        "the key's cap is 9 USD, the methodology's …",
+        "the moon is wrong",
+    )
     planned = planned.model_copy(update={"lock": planned.lock.model_copy(update={"not_publishable": noted})})
     found = objections(planned, ended, invalid=None, flagged=False)
-    assert len(found) == 3
+    assert len(found) == 4
     assert found[-1] == "the moon is wrong"
 
 

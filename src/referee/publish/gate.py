@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from referee.core.budgets import PUBLISHED_SECONDS
 from referee.core.failure import Cause
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
+from referee.core.spending import CAP_USD
 
 #: Editions before this one score the report as the agent wrote it; they are shown for comparison, not released.
 RELEASED_EDITION = 2
@@ -26,6 +27,8 @@ def never(planned: AttemptPlanned) -> tuple[str, ...]:
         found.append("no security boundary")
     if lock.budget.seconds != PUBLISHED_SECONDS[lock.budget.tier]:
         found.append("another time limit")
+    if lock.agent.cap_usd not in {None, CAP_USD}:
+        found.append("another spending cap")
     return tuple(found)
 
 
@@ -49,6 +52,9 @@ def objections(
         found.append(
             f"its budget was {lock.budget.seconds} s; the published {lock.budget.tier} budget is {published} s"
         )
+    cap = lock.agent.cap_usd
+    if cap is not None and cap != CAP_USD:
+        found.append(f"its key's cap was {cap:g} USD; the published cap is {CAP_USD:g} USD")
     if lock.edition < RELEASED_EDITION:
         found.append(f"it was planned under edition {lock.edition}, which scores the report without corroboration")
     if any(mark in lock.harness_version for mark in _LOCAL_MARKS):
@@ -79,7 +85,11 @@ def _recording(ended: AttemptEnded | AttemptFound) -> list[str]:
 
 def _known(recorded: Sequence[str], found: Sequence[str]) -> list[str]:
     """Objections recorded with the plan, without those that the fields of the record already gave."""
-    given = {"the sandbox is no security boundary": "no security boundary", "the budget is": "its budget was"}
+    given = {
+        "the sandbox is no security boundary": "no security boundary",
+        "the budget is": "its budget was",
+        "the key's cap is": "its key's cap was",
+    }
     rest = []
     for sentence in recorded:
         same = next((mine for theirs, mine in given.items() if sentence.startswith(theirs)), None)

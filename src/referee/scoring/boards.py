@@ -80,7 +80,7 @@ class Entry:
     """One attempt as the board needs it; ``outcome`` and ``total`` are None exactly when it is invalid.
 
     ``publishable`` is False where its own plan keeps it from ever being published (methodology §4): it was made
-    without a security boundary, or under another budget than its tier's.
+    without a security boundary, under another budget than its tier's, or under another spending cap of its key.
     """
 
     agent: str
