@@ -10,6 +10,7 @@ from referee.adapters.catalog.workspace import Config, PriceSetting, UpstreamSet
 from referee.adapters.keys.gateway.account import MOST_AT_ONCE
 from referee.adapters.keys.gateway.call import MOST_REQUEST
 from referee.adapters.keys.gateway.forward import PATIENCE_SECONDS
+from referee.core.redaction import SHORTEST
 from referee.core.spending import CAP_USD
 
 TEXT = (Path(__file__).parents[1] / "docs" / "keys.md").read_text(encoding="utf-8")
@@ -34,5 +35,6 @@ def test_its_figures_are_those_of_the_program() -> None:
     assert f"more than {MOST_AT_ONCE} calls of the run at once" in TEXT
     assert f"larger than {MOST_REQUEST // 2**20} MB" in TEXT
     assert f"({UpstreamSetting.model_fields['max_output_tokens'].default})" in TEXT
+    assert f"fewer than {SHORTEST} characters" in TEXT
     assert PATIENCE_SECONDS == 600
     assert "said nothing for ten minutes" in TEXT

@@ -109,6 +109,7 @@ def gate(
     patience: float | None = None,
     bodies: bool = False,
     base_url: str | None = None,
+    secret: str = KEY,
 ) -> Iterator[Gate]:
     """A gateway with one key and one upstream, while the block runs."""
     with scripted_upstream(reply) as scripted:
@@ -116,7 +117,7 @@ def gate(
         upstream = Upstream(
             "here",
             base_url or scripted.url + version,
-            KEY,
+            secret,
             EVERY,
             prices={MODEL: price},
             max_output_tokens=most_output,

@@ -205,3 +205,14 @@ def test_an_error_keeps_its_words_without_the_names_of_our_account(tmp_path: Pat
         answer = open_gate.chat()
     words = answer.document()["error"]["message"]
     assert words == "Too long for [redacted] with [redacted]: 9000 tokens, [redacted]"
+
+
+@pytest.mark.parametrize("placeholder", ["x", "none", "EMPTY", "1234567"])
+def test_a_placeholder_for_a_key_alters_no_answer(tmp_path: Path, placeholder: str) -> None:
+    said = f"exec_command and x, none, EMPTY or {placeholder}"
+    with gate(tmp_path / "whole", said_json(chat(10, 1, said)), secret=placeholder) as open_gate:
+        assert open_gate.chat().document()["choices"][0]["message"]["content"] == said
+        assert open_gate.upstream.heard[0].headers["authorization"] == f"Bearer {placeholder}"
+    event = b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": said}}]}).encode() + b"\n\n"
+    with gate(tmp_path / "stream", said_stream([event, *chat_events(10, 1)]), secret=placeholder) as open_gate:
+        assert said.encode() in open_gate.chat(stream=True).body

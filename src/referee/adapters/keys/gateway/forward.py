@@ -169,7 +169,7 @@ class Forwarder:
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, AssertionError) as exc:
             raise _no_answer(exc, sent=sent.yes) from exc
-        secret = upstream.secret.encode() if upstream.secret else b""
+        secret = next(iter(upstream.secrets().values()), "").encode()
         try:
             yield Forwarded(response.status, response.headers, response, secret)
         finally:

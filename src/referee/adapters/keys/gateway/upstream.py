@@ -41,7 +41,11 @@ class Upstream:
         return urlsplit(self.base_url).hostname or ""
 
     def secrets(self) -> dict[str, str]:
-        """What of it must be found nowhere: nothing where the credential is too short to be told from text."""
+        """What of it must be found nowhere: nothing where the credential is too short to be told from text.
+
+        Such a one is a placeholder ("x", "none", "EMPTY"), as servers without keys are given: looking for it would
+        alter the model's answers.
+        """
         if self.secret is None or len(self.secret.strip()) < SHORTEST:
             return {}
         return {f"upstream-key-{self.name}": self.secret}
