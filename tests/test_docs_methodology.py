@@ -20,6 +20,7 @@ from referee.core.chain import forge, genesis
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction, Replayed
 from referee.core.report import MAX_REPORT_BYTES, Report
 from referee.core.scripts import SCRIPTS_NAME
+from referee.core.spending import CAP_USD
 from referee.runner.attempt import RERUN_SECONDS
 from referee.runner.seal import NAMES
 from referee.runner.verify import MANIFEST_SCHEMA
@@ -174,3 +175,8 @@ def test_the_shell_line_on_the_records_page_names_a_changed_blob(tmp_path: Path)
         assert done.stdout == expected
         changed.chmod(0o644)
         changed.write_bytes(b"changed")
+
+
+def test_no_section_says_that_no_agent_needs_a_key() -> None:
+    assert "none is issued" not in FLAT
+    assert f"a spending cap of {CAP_USD:g} USD" in section(4)
