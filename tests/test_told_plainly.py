@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from referee.adapters.catalog.workspace import CONFIG_NAME, open_workspace
+from referee.cli.app import make_app
 from referee.errors import ConfigError
+
+
+def run(*argv: str) -> Result:
+    """The command line, in this process; what it raises is in the result."""
+    return CliRunner().invoke(make_app(argv[0]), list(argv))
 
 
 @pytest.mark.parametrize(
@@ -21,8 +29,8 @@ from referee.errors import ConfigError
             "`upstreams.lab.prices.lab-small.output` is missing; add it",
         ),
         (
-            '[upstreams.lab]\nbase_url = "http://lab/v1"\nprices.lab-small = {input = 1, output = 1, chached_input = 1}\n',
-            "unknown key `upstreams.lab.prices.lab-small.chached_input`; did you mean `cached_input`?",
+            '[upstreams.lab]\nbase_url = "http://lab/v1"\nprices.small = {input = 1, output = 1, chached_input = 1}',
+            "unknown key `upstreams.lab.prices.small.chached_input`; did you mean `cached_input`?",
         ),
     ],
 )
@@ -31,3 +39,40 @@ def test_a_key_that_is_not_known_or_missing_is_said_in_plain_words(tmp_path: Pat
     with pytest.raises(ConfigError) as caught:
         open_workspace(tmp_path)
     assert said in caught.value.message
+
+
+def write_agent(workspace: Path, file: str, text: str) -> None:
+    (workspace / "agents").mkdir(exist_ok=True)
+    (workspace / "agents" / f"{file}.toml").write_text(f'schema = "referee.agent/1"\n{text}')
+
+
+def test_a_broken_agent_file_hides_no_good_one(tmp_path: Path) -> None:
+    write_agent(tmp_path, "good", 'name = "good"\nversion = "1"\ncommand = "true"\n')
+    write_agent(tmp_path, "typo", 'name = "typo"\nversion = "1"\ncomand = "true"\n')
+    done = run("agent", "list", "-w", str(tmp_path))
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names == ["agent", "baseline", "command", "null", "liar", "stub", "good"]
+    assert isinstance(done.exception, ConfigError)
+    assert f"{tmp_path / 'agents' / 'typo.toml'}: unknown key `comand`; did you mean `command`?" in str(done.exception)
+
+    (tmp_path / CONFIG_NAME).write_text('[upstreams.main]\nbase_url = "http://lab/v1"\n')
+    write_agent(tmp_path, "prog", 'name = "prog"\nharness = "codexx"\nmodel = "m"\nupstream = "main"\n')
+    write_agent(tmp_path, "null", 'name = "null"\nversion = "1"\ncommand = "true"\n')
+    done = run("agent", "list", "--json", "-w", str(tmp_path))
+    document = json.loads(done.stdout)
+    assert [row["name"] for row in document["agents"]] == ["baseline", "command", "null", "liar", "stub", "good"]
+    assert [Path(one["message"].split(":")[0]).stem for one in document["broken"]] == ["null", "prog", "typo"]
+    assert isinstance(done.exception, ConfigError)
+    for name in (
+        "null.toml: null is the name of a built-in",
+        "prog.toml: there is no harness",
+        "typo.toml: unknown key",
+    ):
+        assert name in done.exception.message
+
+
+def test_a_file_of_another_name_is_refused(tmp_path: Path) -> None:
+    write_agent(tmp_path, "one", 'name = "two"\nversion = "1"\ncommand = "true"\n')
+    done = run("agent", "show", "one", "-w", str(tmp_path))
+    assert isinstance(done.exception, ConfigError)
+    assert "one.toml: the file is called one and its name is two" in done.exception.message

@@ -281,7 +281,7 @@ def test_the_agents_are_listed_and_shown(lab: Lab) -> None:
     lab.agent("bare", ASK + REPORT)
     document = json.loads(lab.run("agent", "list", "--json").stdout)
     names = [agent["name"] for agent in document["agents"]]
-    assert names == ["baseline", "null", "liar", "stub", "bare"]
+    assert names == ["baseline", "command", "null", "liar", "stub", "bare"]
     shown = json.loads(lab.run("agent", "show", "bare", "--json").stdout)
     assert shown["model"] == "scripted-1"
     assert shown["surface"] == "openai-chat"

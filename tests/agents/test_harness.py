@@ -181,7 +181,7 @@ def test_a_bad_agent_file_is_told_in_one_sentence(tmp_path: Path, text: str, wro
 
 def test_names_that_match_nothing_say_what_there_is(tmp_path: Path) -> None:
     write(tmp_path, 'harness = "codexx"\nmodel = "m"\nupstream = "main"\n')
-    with pytest.raises(NothingMatched, match="there is no harness named 'codexx'") as caught:
+    with pytest.raises(ConfigError, match=r"mine\.toml: there is no harness named 'codexx'") as caught:
         make_agent("mine", None, workspace(tmp_path))
     assert "codex" in caught.value.todo
     write(tmp_path, 'harness = "codex"\nmodel = "m"\nupstream = "elsewhere"\n')

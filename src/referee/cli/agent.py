@@ -27,8 +27,13 @@ from referee.cli.wiring import (
     workspace_id,
 )
 from referee.core.spending import SpendingFacts
+from referee.errors import ConfigError
 from referee.protocols import Agent
 from referee.runner.agent_check import Bounds, Checked, check_agent
+
+#: The agent ``command`` in a list: what it is made of is the line that ``--command`` gives it.
+_COMMAND: dict[str, str | None] = dict.fromkeys(("name", "version", "harness", "model", "upstream", "surface"))
+_COMMAND |= {"name": "command", "version": "1", "tier": "standard", "digest": None}
 
 app = typer.Typer(no_args_is_help=True, help="Agents: what bring-up ranks.")
 
@@ -37,18 +42,25 @@ NameArgument = Annotated[str, typer.Argument(help="A built-in agent, or a file o
 
 @app.command("list")
 def list_agents(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List the built-in agents and those of the workspace."""
-    known = every_agent(open_stores(workspace).workspace)
+    """List the built-in agents and those of the workspace; a file that cannot be used is named (exit 2)."""
+    known, broken = every_agent(open_stores(workspace).workspace)
+    rows = [_facts(agent) for agent in known]
+    rows.insert(1, _COMMAND)
     if as_json:
-        rows = [_facts(agent) for agent in known]
-        print(json.dumps({"schema": "referee.agents/1", "agents": rows}, ensure_ascii=False, indent=2))  # noqa: T201
-        return
-    table = columns("agent", "version", "harness", "model", "tier")
-    for agent in known:
-        need = agent.need
-        model = f"{need.model} ({need.upstream})" if need is not None else "none"
-        table.add_row(*map(plain, (agent.name, agent.version, agent.harness or "none", model, agent.tier)))
-    lay(out(), table)
+        wrong = [{"message": one.message, "todo": one.todo} for one in broken]
+        document = {"schema": "referee.agents/1", "agents": rows, "broken": wrong}
+        print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201 — the document is the output
+    else:
+        table = columns("agent", "version", "harness", "model", "tier")
+        for row in rows:
+            model = "none" if row["model"] is None else f"{row['model']} ({row['upstream']})"
+            table.add_row(*map(plain, (row["name"], row["version"], row["harness"] or "none", model, row["tier"])))
+        lay(out(), table)
+    if len(broken) == 1:
+        raise broken[0]
+    if broken:
+        said = "\n".join(f"  {one.message}{one.todo and '; '}{one.todo}" for one in broken)
+        raise ConfigError(f"{len(broken)} files of agents/ cannot be used:\n{said}")
 
 
 @app.command("show")

@@ -13,7 +13,7 @@ from typing import Literal
 from referee.adapters.agents.baseline_agent import BaselineAgent
 from referee.adapters.agents.command_agent import CommandAgent, shell_command
 from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, RegressionAgent
-from referee.adapters.catalog.agents import AgentFile, load_agent_file
+from referee.adapters.catalog.agents import BUILT_IN, AgentFile, load_agent_file
 from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
 from referee.adapters.catalog.workspace import Keys as KeySettings
@@ -24,7 +24,7 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.core.bakeoff import Target
 from referee.core.spending import Price
-from referee.errors import ConfigError, CouldNotVerify, EngineUnavailable, UsageError
+from referee.errors import ConfigError, CouldNotVerify, EngineUnavailable, NothingMatched, UsageError
 from referee.protocols import Agent, Keys, Lane, ModelNeed, Sandbox, Source
 from referee.runner.attempt import Bench
 from referee.runner.plan import Rules
@@ -150,7 +150,7 @@ def make_agent(name: str, command: str | None, workspace: Workspace, *, sandbox:
     file = load_agent_file(name, workspace.root / "agents")
     if file.upstream is not None and file.upstream not in workspace.config.upstreams and _has_gateway(workspace):
         raise ConfigError(
-            f"the agent {file.name} names the upstream {file.upstream}, and the workspace has none of that name",
+            f"{workspace.agents / file.name}.toml names the upstream {file.upstream}, and the workspace has none",
             todo=f"add [upstreams.{file.upstream}] to {CONFIG_NAME}",
         )
     if file.harness is not None:
@@ -179,7 +179,10 @@ def _harness_agent(file: AgentFile, workspace: Workspace, choice: SandboxChoice 
     from referee.adapters.agents.harnesses.harness import load_harness  # noqa: PLC0415
     from referee.adapters.agents.harnesses.install import Site  # noqa: PLC0415
 
-    program = load_harness(file.harness or "")
+    try:
+        program = load_harness(file.harness or "")
+    except NothingMatched as exc:
+        raise ConfigError(f"{workspace.agents / file.name}.toml: {exc.message}", todo=exc.todo) from exc
     return HarnessAgent(
         name=file.name,
         program=program,
@@ -197,14 +200,24 @@ def _harness_agent(file: AgentFile, workspace: Workspace, choice: SandboxChoice 
     )
 
 
-def every_agent(workspace: Workspace) -> list[Agent]:
-    """The built-in agents, except ``command``, which needs its line, and those of the workspace's ``agents/``.
-
-    Raises:
-        ConfigError: one of the files is not as it must be.
+def every_agent(workspace: Workspace) -> tuple[list[Agent], list[ConfigError]]:
+    """The built-in agents, except ``command``, which needs its line, those of the workspace's ``agents/``, and what is
+    wrong with the files that cannot be used.
     """
-    names = ["baseline", *REGRESSION_AGENTS, *sorted(path.stem for path in workspace.agents.glob("*.toml"))]
-    return [make_agent(name, None, workspace) for name in names]
+    agents = [make_agent(name, None, workspace) for name in ("baseline", *REGRESSION_AGENTS)]
+    broken: list[ConfigError] = []
+    for file in sorted(workspace.agents.glob("*.toml")):
+        try:
+            agents.append(_own_agent(file, workspace))
+        except ConfigError as exc:
+            broken.append(exc)
+    return agents, broken
+
+
+def _own_agent(file: Path, workspace: Workspace) -> Agent:
+    if file.stem in BUILT_IN:
+        raise ConfigError(f"{file}: {file.stem} is the name of a built-in agent", todo="give it another name")
+    return make_agent(file.stem, None, workspace)
 
 
 def make_stronger(name: str, workspace: Workspace, *, sandbox: SandboxChoice | None = None) -> Agent:

@@ -74,7 +74,8 @@ def load_agent_file(name: str, directory: Path) -> AgentFile:
 
     Raises:
         NothingMatched: there is no such file.
-        ConfigError: it is no TOML, breaks the schema, or its fields contradict each other.
+        ConfigError: it is no TOML, breaks the schema, has another name than its file, or its fields contradict each
+            other.
     """
     file = directory / f"{name}.toml"
     if not file.is_file():
@@ -86,6 +87,10 @@ def load_agent_file(name: str, directory: Path) -> AgentFile:
         raise ConfigError(f"{file} is no TOML: {exc}") from exc
     except ValidationError as exc:
         raise ConfigError(f"{file}: {one_sentence(exc, AgentFile)}") from exc
+    if found.name != name:
+        raise ConfigError(
+            f"{file}: the file is called {name} and its name is {found.name}", todo="make the two the same"
+        )
     breach = found.breach()
     if breach is not None:
         raise ConfigError(f"{file}: {breach[0]}", todo=breach[1])
