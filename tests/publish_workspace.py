@@ -32,6 +32,7 @@ from referee.core.records import (
     RerunFacts,
     RestoredFacts,
 )
+from referee.core.spending import SpendingFacts
 
 #: Would run, steer or hide something wherever it is not shown as text.
 HOSTILE = (
@@ -101,6 +102,7 @@ class Try:
     cast: bytes | None = None
     observed: ObservedFacts | None = None
     cap_usd: float | None = None
+    spending: SpendingFacts | None = None
 
 
 #: What was seen beside a re-run, the words of a process and of files hostile.
@@ -219,6 +221,7 @@ class Written:
                 else None,
                 rerun=rerun,
                 observed=one.observed,
+                spending=one.spending,
                 spent_usd=0.0,
                 phases={"machine": 0.41, "agent": 12.5},
                 machine={"container": "3f2a"},

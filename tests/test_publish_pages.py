@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from referee.core.failure import Cause
 from referee.core.records import AttemptEnded
 from referee.core.report import parse_report
+from referee.core.spending import SpendingFacts
 from referee.errors import Finding, UsageError
 from referee.publish import pages, words
 from referee.publish.cast import serve
@@ -275,6 +276,19 @@ def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
     page = read(written, "board.html").text
     assert "unranked" in page
     assert "no score" in page
+
+
+def test_a_run_that_its_keys_cap_stopped_looks_like_one(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    spending = SpendingFacts(
+        broker="gateway", key="k", model="m", cap_usd=3.0, spent_usd=2.99, capped=True, deleted=True, how="so"
+    )
+    written.write((Try("r-1", "a", None, spending=spending), Try("r-2", "a", None, index=2)))
+    build(written)
+    page = read(written, "runs/r-1.html").text
+    assert "cap stopped its calls. Its key had a cap of 3.00 USD" in page
+    assert "Caps of the recording reached" in page
+    assert "cap stopped its calls" not in read(written, "runs/r-2.html").text
 
 
 def test_what_can_never_be_published_is_shown_and_enters_no_public_figure(tmp_path: Path) -> None:

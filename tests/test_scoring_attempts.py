@@ -16,6 +16,7 @@ from referee.core.records import (
     RecordingFacts,
     RerunFacts,
 )
+from referee.core.spending import SpendingFacts
 from referee.errors import UsageError
 from referee.scoring.attempts import REQUIRED_EVIDENCE, Judgement, judge
 from tests.test_store_records import LOCK, planned
@@ -89,6 +90,24 @@ def test_an_agent_that_ends_without_a_report_claims_nothing() -> None:
     found = judge(planned("r1"), ended(rerun=None))
     assert (found.valid, found.outcome, found.total) == (True, "fail", 0)
     assert found.reason == "the agent ended without a report, which claims nothing"
+
+
+def test_an_agent_whose_key_reached_its_cap_is_said_to_have_been_stopped_by_it() -> None:
+    spending = SpendingFacts(
+        broker="gateway", key="k", model="m", cap_usd=0.01, spent_usd=0.009, capped=True, deleted=True, how="so"
+    )
+    found = judge(planned("r1"), ended(rerun=None, spending=spending))
+    assert (found.outcome, found.total) == ("fail", 0)
+    assert found.reason == (
+        "its key's cap of 0.01 USD stopped its calls, and the agent ended without a report, which claims nothing"
+    )
+
+
+def test_a_reason_is_said_once_where_the_record_says_the_whole_of_it() -> None:
+    sentence = FAILURES[Cause.MODEL_UNAVAILABLE].sentence
+    for detail in (f"{sentence}: its upstream failed", "its upstream failed"):
+        found = judge(planned("r1"), ended(cause=Cause.MODEL_UNAVAILABLE, detail=detail))
+        assert found.reason == f"{sentence}: its upstream failed"
 
 
 def test_a_timeout_earns_nothing_whatever_the_report_says() -> None:

@@ -149,7 +149,7 @@ def judge(
     if isinstance(end, AttemptEnded) and end.cause is not None and end.cause in CLAIMS_NOTHING:
         reason = _said(end.cause, _detail(end))
     else:
-        reason = _why_no_pass(report, scores[edition], found, timed_out=timed_out)
+        reason = _why_no_pass(report, scores[edition], found, end, timed_out=timed_out)
     return _judgement(planned, end, edition, cause=end.cause, reason=reason, scores=scores, found=found)
 
 
@@ -275,16 +275,26 @@ def _incomplete(end: AttemptEnded) -> tuple[Cause, str] | None:
 
 def _said(cause: Cause, detail: str) -> str:
     sentence = FAILURES[cause].sentence
-    return sentence if not detail or detail == sentence else f"{sentence}: {detail}"
+    if not detail or detail.startswith(sentence):  # a record may say the whole of it
+        return detail or sentence
+    return f"{sentence}: {detail}"
 
 
-def _why_no_pass(report: Report | None, earned: Score, found: Corroboration, *, timed_out: bool) -> str:
+def _why_no_pass(
+    report: Report | None, earned: Score, found: Corroboration, end: AttemptEnded | AttemptFound, *, timed_out: bool
+) -> str:
     """One sentence on what kept the attempt from a pass; empty when it passed."""
     if earned.passed:
         return ""
     if timed_out:
         return FAILURES[Cause.DEADLINE].sentence
     if report is None:
+        spending = end.spending if isinstance(end, AttemptEnded) else None
+        if spending is not None and spending.capped:
+            return (
+                f"its key's cap of {spending.cap_usd:g} USD stopped its calls, and the agent ended without a report, "
+                "which claims nothing"
+            )
         return "the agent ended without a report, which claims nothing"
     unclaimed = (
         (report.installed, "the report does not claim that it installed"),
