@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from referee.adapters.catalog.setting_types import ServerAddress, VariableName
 from referee.core.budgets import PUBLISHED_SECONDS, Tier
 from referee.core.records import Limits
 from referee.core.spending import CAP_USD, Broker, Dialect
@@ -104,7 +104,7 @@ class Keys(_Section):
     broker: Broker = "gateway"
     cap_usd: float = Field(default=CAP_USD, gt=0)
     base_url: str = ""
-    key_env: str = ""
+    key_env: VariableName = ""
     bodies: bool = False
     retry_seconds: float = Field(default=30.0, gt=0)
     retries: int = Field(default=6, ge=0, le=100)
@@ -128,8 +128,8 @@ class UpstreamSetting(_Section):
     model and stand before the price list.
     """
 
-    base_url: str = Field(min_length=8)
-    key_env: str | None = None
+    base_url: ServerAddress
+    key_env: VariableName | None = None
     dialects: tuple[Dialect, ...] = ("openai-chat",)
     provider: str | None = None
     prices: dict[str, PriceSetting] = {}
