@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from referee.adapters.catalog.workspace import CONFIG_NAME, open_workspace
+from referee.adapters.store.records import RecordFiles
 from referee.cli.app import make_app
-from referee.errors import ConfigError
+from referee.core.records import AttemptEnded, AttemptPlanned
+from referee.errors import ConfigError, NothingMatched
+from tests.publish_workspace import Written
 
 
 def run(*argv: str) -> Result:
@@ -76,3 +79,35 @@ def test_a_file_of_another_name_is_refused(tmp_path: Path) -> None:
     done = run("agent", "show", "one", "-w", str(tmp_path))
     assert isinstance(done.exception, ConfigError)
     assert "one.toml: the file is called one and its name is two" in done.exception.message
+
+
+def test_a_workspace_without_runs_says_so(tmp_path: Path) -> None:
+    done = run("show", "last", "-w", str(tmp_path))
+    assert isinstance(done.exception, NothingMatched)
+    assert done.exception.message == "there is no run here yet"
+    assert "There is no run here yet" in run("show", "-w", str(tmp_path)).stdout
+
+
+def test_show_lists_the_runs_and_tells_what_its_control_and_challenges_came_to(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write()
+    listed = json.loads(run("show", "--json", "-w", str(tmp_path)).stdout)["runs"]
+    planned = [record.run for record in RecordFiles(tmp_path / "records").read() if isinstance(record, AttemptPlanned)]
+    assert sorted(one["run"] for one in listed) == sorted(planned)
+    lines = {line.split()[0]: line for line in run("show", "-w", str(tmp_path)).stdout.splitlines()[1:]}
+    assert list(lines) == [one["run"] for one in listed]
+    assert "pass, verified for real" in lines["r-000000000pass"]
+    times = [line.split("  ")[1] for line in lines.values()]
+    assert times == sorted(times, reverse=True)
+
+    ends = [record for record in RecordFiles(tmp_path / "records").read() if isinstance(record, AttemptEnded)]
+    seen = next(record.run for record in ends if record.observed is not None)
+    shown = run("show", seen, "-w", str(tmp_path)).stdout
+    (control,) = (line for line in shown.splitlines() if line.startswith("control"))
+    assert control.split(maxsplit=1)[1] == "on a fresh machine without the project: exit status 1"
+    assert "\nchallenge       12 replaced by " in shown
+    assert ": stopped at its time limit" in shown
+
+    unknown = run("show", "r-nosuchrun", "-w", str(tmp_path))
+    assert isinstance(unknown.exception, NothingMatched)
+    assert "`referee show`" in unknown.exception.todo

@@ -1,4 +1,4 @@
-"""``referee show RUN``: score rows, corroboration, timeline of errors and fixes, phases, digests."""
+"""``referee show [RUN]``: the runs, or one's score rows, corroboration, errors and fixes, phases, digests."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.site import facts_of
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import open_stores
-from referee.core.records import AttemptEnded
+from referee.core.records import AttemptEnded, ChallengeFacts, ControlFacts
 from referee.publish import export, words
+from referee.publish.facts import Facts
 from referee.publish.spent import spent_words
 from referee.publish.views import DetailView, RunView
 from referee.scoring import render
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")],
+    run: Annotated[
+        str | None, typer.Argument(help="A run's id, the beginning of one, or `last`; without it, all runs are listed.")
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show RUN: score rows, timeline of errors and fixes, digests of its evidence."""
+    """Show RUN: score rows, timeline of errors and fixes, digests of its evidence. Without RUN, list the runs."""
     facts = facts_of(open_stores(workspace), neutral=False)
+    if run is None:
+        _list(facts, as_json=as_json)
+        return
     view = facts.run(facts.find(run))
     detail = facts.detail(view)
     if as_json:
@@ -40,6 +46,26 @@ def show(
     _report(console, detail)
     _phases(console, detail)
     _evidence(console, view)
+
+
+def _list(facts: Facts, *, as_json: bool) -> None:
+    """Every run, the newest first."""
+    runs = facts.site().runs[::-1]
+    if as_json:
+        document = {"schema": "referee.runs/1", "runs": [export.run_summary(one) for one in runs]}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    console = out()
+    if not runs:
+        console.print("There is no run here yet: `referee bringup run SUBJECT` makes one.", markup=False)
+        return
+    table = columns("run", "planned", "subject", "agent", "state", "score>")
+    for one in runs:
+        score = render.points(one.total) if one.valid else ""
+        state = "open" if one.state == "open" else one.outcome if one.valid and one.outcome else "invalid"
+        cells = (one.run, words.moment(one.planned.at), one.subject, one.agent.label, words.say(words.OUTCOMES, state))
+        table.add_row(*map(plain, (*cells, score)))
+    lay(console, table)
 
 
 def _head(console: Console, run: RunView) -> None:
@@ -97,6 +123,17 @@ def _corroboration(console: Console, run: RunView) -> None:
         _line(console, "run again", rerun.command)
         ended = "stopped at its time limit" if rerun.timed_out else f"exit status {rerun.exit_status}"
         _line(console, "", f"{rerun.could_not_run or ended}, after {words.seconds(rerun.seconds)}")
+    observed = run.ended.observed if isinstance(run.ended, AttemptEnded) else None
+    if observed is not None and observed.control is not None:
+        _line(console, "control", f"on a fresh machine without the project: {_came_of(observed.control)}")
+    for one in (observed.challenges or ()) if observed is not None else ():
+        _line(console, "challenge", f"{one.original} replaced by {one.replaced_by}: {_came_of(one)}")
+
+
+def _came_of(made: ControlFacts | ChallengeFacts) -> str:
+    if made.could_not_run is not None:
+        return f"could not be run: {made.could_not_run}"
+    return "stopped at its time limit" if made.timed_out else f"exit status {made.exit_status}"
 
 
 def _cold(console: Console, run: RunView) -> None:

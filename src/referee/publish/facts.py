@@ -72,7 +72,9 @@ class Facts:
             ids = ", ".join(record.run for record in found[:5])
             raise UsageError(f"{len(found)} runs begin with {name!r}: {ids}", todo="give more of the id")
         if not found:
-            raise NothingMatched(f"there is no run {name!r} here", todo="`referee board` lists what was measured")
+            if name == "last":
+                raise NothingMatched("there is no run here yet", todo="`referee bringup run SUBJECT` makes one")
+            raise NothingMatched(f"there is no run {name!r} here", todo="`referee show` without a run lists them")
         return found[0]
 
     def site(self) -> SiteView:

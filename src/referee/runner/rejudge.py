@@ -31,7 +31,7 @@ def judge_run(run: str, records: Records, evidence: Evidence, scores: Path) -> J
     """
     found = gather(records.read()).get(run)
     if found is None:
-        raise NothingMatched(f"there is no run {run}", todo="`referee board` lists the runs of this workspace")
+        raise NothingMatched(f"there is no run {run}", todo="`referee show` lists the runs of this workspace")
     if found.end is None:
         raise CouldNotVerify(f"the run {run} has not ended", todo="wait for it; `referee reap` concludes dead ones")
     judgement = judge_from(found.planned, found.end, evidence)

@@ -130,7 +130,7 @@ def verify(
     every = gather(records.read())
     for run in runs:
         if run not in every:
-            raise NothingMatched(f"there is no run {run}", todo="`referee board` lists the runs of this workspace")
+            raise NothingMatched(f"there is no run {run}", todo="`referee show` lists the runs of this workspace")
     named: frozenset[str] = frozenset()
     if bakeoff is not None:
         done.shards, done.rows, done.answer_bytes = bakeoff.shards, bakeoff.rows, bakeoff.answer_bytes
