@@ -32,7 +32,7 @@ def test_lines_are_whole_and_brackets_are_text() -> None:
     print_document(Console(file=out, width=40), DOCUMENT)
     lines = out.getvalue().splitlines()
     assert lines[0] == f"square  ../proj [x] sha256:{'b' * 64}"
-    assert lines[1] == "verdict: not yet verified"
+    assert lines[1] == "verdict: not yet verified  (by this attempt alone; `referee verdict square` rests on all)"
     assert f"    evidence {ATTEMPT['evidence']}" in lines
     assert f"  not publishable: {ATTEMPT['not_publishable'][0]}" in lines
 

@@ -27,6 +27,7 @@ from referee.errors import Finding, UsageError
 from referee.publish import pages, words
 from referee.publish.cast import serve
 from referee.publish.facts import Facts
+from referee.runner.verify_public import verify_public
 from tests.publish_workspace import FAILED, HOSTILE, TRIES, Try, Written, report
 
 VOID = {"meta", "link", "img", "br", "input", "rect", "path", "hr", "source"}
@@ -261,8 +262,8 @@ def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
     written = Written(tmp_path)
     written.write(
         (
-            Try("r-1", "a", agent="null", cause=None, report=None),
-            Try("r-2", "a", agent="liar", printed=b"nothing of it", rerun_status=1),
+            Try("r-1", "a", agent="maker-1", cause=None, report=None),
+            Try("r-2", "a", agent="maker-2", printed=b"nothing of it", rerun_status=1),
             Try("r-3", "b", agent="baseline"),
         )
     )
@@ -270,12 +271,36 @@ def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
     board = document(written, "board.json")["standings"]
     assert [(line["agent"]["label"], line["rank"]) for line in board] == [
         ("baseline", 1),
-        ("liar", None),
-        ("null", None),
+        ("Agent A", None),
+        ("Agent B", None),
     ]
     page = read(written, "board.html").text
     assert "unranked" in page
     assert "no score" in page
+
+
+def test_agents_that_must_not_pass_hold_no_rank_and_bring_no_subject_under_review(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+    written.write(
+        (
+            Try("r-1", "a", agent="liar", edition=1),
+            Try("r-2", "a", agent="null", report=None),
+            Try("r-3", "a", FAILED, rerun_status=None),
+            Try("r-4", "b", agent="maker-1", sandbox="overlay"),
+        )
+    )
+    build(written)
+    board = document(written, "board.json")["standings"]
+    assert [(line["agent"]["label"], line["rank"], line["regression_agent"]) for line in board] == [
+        ("baseline", 1, False),
+        ("Agent A", None, False),
+        ("liar", None, True),
+        ("null", None, True),
+    ]
+    assert [line["subjects_counted"] for line in board] == [1, 0, 1, 1]
+    assert not document(written, "subjects/a.json")["under_review"]
+    assert read(written, "board.html").text.count("test of the rules") == 2
+    assert verify_public(written.root / "site").agents == 4
 
 
 def test_a_run_that_its_keys_cap_stopped_looks_like_one(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _standings(standings: tuple[StandingView, ...]) -> Table:
     )
     for line in standings:
         table.add_row(
-            "unranked" if line.rank is None else str(line.rank),
+            "test of the rules" if line.regression else "unranked" if line.rank is None else str(line.rank),
             plain(f"{line.agent.label} {line.agent.version or ''}".strip()),
             plain(line.agent.neutral),
             render.points(line.score),

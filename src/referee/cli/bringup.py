@@ -258,7 +258,7 @@ def print_document(console: Console, document: dict[str, Any]) -> None:
         console.print(Text.assemble(*shown), soft_wrap=True)
 
     line((document["subject"], "bold"), f"  {document['subject_pin']}")
-    line("verdict: ", (document["verdict"].replace("_", " "), "bold"))
+    line("verdict: ", (document["verdict"].replace("_", " "), "bold"), f"  ({_alone(document)})")
     for attempt in document["attempts"]:
         line("")
         line(f"  {attempt['run']}  attempt {attempt['index']} by {attempt['agent']}")
@@ -274,6 +274,12 @@ def print_document(console: Console, document: dict[str, Any]) -> None:
     for objection in document["attempts"][-1]["not_publishable"] if document["attempts"] else []:
         line("")
         line(f"  not publishable: {objection}")
+
+
+def _alone(document: dict[str, Any]) -> str:
+    made = len(document["attempts"])
+    of = "this attempt" if made == 1 else f"these {made} attempts"
+    return f"by {of} alone; `referee verdict {document['subject']}` rests on all"
 
 
 def _plan(subject: Subject, stores: Stores, agent: Agent, sandbox: Sandbox, rules: Rules) -> Plan:

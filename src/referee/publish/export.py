@@ -146,6 +146,7 @@ def _subject(subject: SubjectView) -> dict[str, Any]:
 def _standing(line: StandingView) -> dict[str, Any]:
     return {
         "rank": line.rank,
+        "regression_agent": line.regression,
         "agent": _agent(line.agent),
         "score": line.score,
         "subjects_counted": line.subjects_counted,

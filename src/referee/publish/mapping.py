@@ -22,8 +22,11 @@ from referee.errors import Finding, UsageError
 FILE_NAME = "names.json"
 SCHEMA = "referee.names/1"
 
+#: Agents that must not pass: tests of the rules, shown apart on boards (methodology §8).
+REGRESSION = frozenset({"null", "liar", "stub"})
+
 #: Agents that ship with the referee name no maker and no model: they appear under their own name.
-BUILT_IN = frozenset({"baseline", "null", "liar", "stub"})
+BUILT_IN = frozenset({"baseline", *REGRESSION})
 
 
 class Named(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from referee.core.records import AttemptEnded
-from referee.publish.names import agent_key
+from referee.publish.mapping import REGRESSION, agent_key
 from referee.publish.views import RunView, SetView, StandingView
 from referee.scoring.boards import Entry, Row, board
 from referee.scoring.money import Bill, add_up
@@ -19,6 +19,7 @@ def entry(run: RunView) -> Entry:
         outcome=run.outcome,
         total=run.total,
         publishable=not run.never,
+        regression=run.planned.lock.agent.name in REGRESSION,
     )
 
 
@@ -29,10 +30,10 @@ def standings(runs: Sequence[RunView]) -> list[StandingView]:
 
 
 def _rank(row: Row, rows: Sequence[Row]) -> int | None:
-    """Equal scores share a rank; no score, no rank."""
-    if row.score is None:
+    """Equal scores share a rank; no score, no rank; an agent that must not pass holds none and takes none."""
+    if row.score is None or row.regression:
         return None
-    return 1 + sum(1 for other in rows if other.score is not None and other.score > row.score)
+    return 1 + sum(1 for other in rows if not other.regression and (other.score or 0.0) > row.score)
 
 
 def _standing(row: Row, runs: Sequence[RunView], *, rank: int | None) -> StandingView:
@@ -53,6 +54,7 @@ def _standing(row: Row, runs: Sequence[RunView], *, rank: int | None) -> Standin
         )
     return StandingView(
         rank=rank,
+        regression=row.regression,
         agent=own[0].agent,
         score=row.score,
         subjects_counted=sum(1 for one in sets if one.excluded is None),

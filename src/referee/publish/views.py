@@ -216,7 +216,7 @@ class SetView:
 
 @dataclass(frozen=True)
 class StandingView:
-    """One agent's line on the board."""
+    """One agent's line on the board; ``regression``: an agent that must not pass, shown apart and never ranked."""
 
     rank: int | None
     agent: AgentView
@@ -229,6 +229,7 @@ class StandingView:
     pass_rate: float | None
     sets: tuple[SetView, ...]
     spent: Spent | None = None
+    regression: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from referee.core.sessions.reading import told_from
 from referee.core.sessions.steps import StepDone
 from referee.core.transcript import transcript
 from referee.errors import Finding, NothingMatched, ReportRejected, UsageError
-from referee.publish.mapping import Mapping
+from referee.publish.mapping import REGRESSION, Mapping
 from referee.publish.neutral import public_facts, public_lock
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.scoring.attempts import Judgement, judge
@@ -114,6 +114,7 @@ class _Run:
             outcome=None if judged is None else judged.outcome,
             total=None if judged is None else judged.total,
             publishable=not self.document["never_publishable"],
+            regression=str(self.document["agent"]).partition(" (")[0] in REGRESSION,
         )
 
     def _files(self, listed: list[dict[str, Any]]) -> dict[str, Path]:

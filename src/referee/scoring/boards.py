@@ -59,6 +59,7 @@ class Row:
 
     ``score`` None: every result is excluded. ``passed`` of ``counted`` attempts is the pass rate; ``invalid`` attempts
     are listed and not counted, and so are the ``set_aside`` ones, which are valid and can never be published.
+    ``regression``: an agent that must not pass; it stands behind all others and holds no rank.
     """
 
     agent: str
@@ -68,6 +69,7 @@ class Row:
     counted: int
     invalid: int
     set_aside: int = 0
+    regression: bool = False
 
     @property
     def pass_rate(self) -> float | None:
@@ -81,6 +83,7 @@ class Entry:
 
     ``publishable`` is False where its own plan keeps it from ever being published (methodology §4): it was made
     without a security boundary, under another budget than its tier's, or under another spending cap of its key.
+    ``regression``: its agent is a test of the rules, made not to pass, and says nothing on the subject.
     """
 
     agent: str
@@ -88,6 +91,7 @@ class Entry:
     outcome: Outcome | None
     total: float | None
     publishable: bool = True
+    regression: bool = False
 
     @property
     def valid(self) -> bool:
@@ -145,12 +149,13 @@ def under_review(entries: Sequence[Entry]) -> frozenset[str]:
     """Subjects that failed for all agents: marked automatically, until a person has checked (methodology §10).
 
     A subject counts as failed for an agent when the agent made a valid attempt and passed none. *(our reading)* One
-    agent alone is no "all": at least two must have tried. Attempts that can never be published say nothing here.
+    agent alone is no "all": at least two must have tried. Attempts that can never be published say nothing here, and
+    so do agents that must not pass.
     """
     tried: dict[str, set[str]] = {}
     passed: set[str] = set()
     for entry in entries:
-        if entry.counted:
+        if entry.counted and not entry.regression:
             tried.setdefault(entry.subject, set()).add(entry.agent)
             if entry.passed:
                 passed.add(entry.subject)
@@ -158,7 +163,7 @@ def under_review(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def board(entries: Sequence[Entry], *, reviewed: frozenset[str] = frozenset()) -> list[Row]:
-    """The board of one cycle: best first; agents without a score at the bottom; nobody is removed.
+    """The board of one cycle: best first; agents without a score at the bottom, then agents that must not pass.
 
     Args:
         entries: every attempt of the cycle, invalid ones too.
@@ -166,7 +171,7 @@ def board(entries: Sequence[Entry], *, reviewed: frozenset[str] = frozenset()) -
     """
     review = under_review(entries) - reviewed
     rows = [_row(agent, [entry for entry in entries if entry.agent == agent], review) for agent in _agents(entries)]
-    return sorted(rows, key=lambda row: (row.score is None, -(row.score or 0.0), row.agent))
+    return sorted(rows, key=lambda row: (row.regression, row.score is None, -(row.score or 0.0), row.agent))
 
 
 def _agents(entries: Sequence[Entry]) -> list[str]:
@@ -195,4 +200,5 @@ def _row(agent: str, entries: Sequence[Entry], review: frozenset[str]) -> Row:
         counted=len(counted),
         invalid=sum(1 for entry in entries if not entry.valid),
         set_aside=aside.total(),
+        regression=any(entry.regression for entry in entries),
     )
