@@ -142,6 +142,7 @@ def test_an_existing_subject_is_not_overwritten(workspace: Path, tmp_path: Path)
 
 
 def test_people_read_a_table_and_a_sheet(workspace: Path) -> None:
+    workspace.mkdir(exist_ok=True)
     assert "segno" in referee("list", workspace=workspace)[1]
     shown = referee("show", "segno", workspace=workspace)[1]
     assert find_subject("segno", workspace).digest in shown

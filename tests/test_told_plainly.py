@@ -12,7 +12,7 @@ from referee.adapters.catalog.workspace import CONFIG_NAME, open_workspace
 from referee.adapters.store.records import RecordFiles
 from referee.cli.app import make_app
 from referee.core.records import AttemptEnded, AttemptPlanned
-from referee.errors import ConfigError, NothingMatched
+from referee.errors import ConfigError, NothingMatched, UsageError
 from tests.publish_workspace import Written
 
 
@@ -111,3 +111,44 @@ def test_show_lists_the_runs_and_tells_what_its_control_and_challenges_came_to(t
     unknown = run("show", "r-nosuchrun", "-w", str(tmp_path))
     assert isinstance(unknown.exception, NothingMatched)
     assert "`referee show`" in unknown.exception.todo
+
+
+READING = (
+    ("keys", "list"),
+    ("keys", "sweep"),
+    ("agent", "list"),
+    ("agent", "show", "baseline"),
+    ("subject", "list"),
+    ("config", "show"),
+    ("show",),
+    ("board",),
+    ("verdict", "segno"),
+    ("verify",),
+    ("site", "build"),
+)
+
+
+@pytest.mark.parametrize("argv", READING, ids=" ".join)
+def test_a_named_workspace_that_is_not_there_is_a_slip(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / "nowhere"
+    done = run(*argv, "-w", str(there))
+    assert isinstance(done.exception, UsageError)
+    assert (done.exception.message, done.exception.todo) == (
+        f"the workspace {there} does not exist",
+        "correct --workspace",
+    )
+    monkeypatch.setenv("REFEREE_WORKSPACE", str(there))
+    done = run(*argv)
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.todo == "correct REFEREE_WORKSPACE"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_usual_workspace_need_not_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REFEREE_WORKSPACE", raising=False)
+    assert "no key was issued" in run("keys", "list").stdout
+    assert run("board").exit_code == 0
+    assert list(tmp_path.iterdir()) == []

@@ -43,7 +43,7 @@ NameArgument = Annotated[str, typer.Argument(help="A built-in agent, or a file o
 @app.command("list")
 def list_agents(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the built-in agents and those of the workspace; a file that cannot be used is named (exit 2)."""
-    known, broken = every_agent(open_stores(workspace).workspace)
+    known, broken = every_agent(open_stores(workspace, reads=True).workspace)
     rows = [_facts(agent) for agent in known]
     rows.insert(1, _COMMAND)
     if as_json:
@@ -66,7 +66,7 @@ def list_agents(workspace: WorkspaceOption = None, as_json: JsonOption = False) 
 @app.command("show")
 def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Show what an agent is made of, with the digest that stands in records."""
-    facts = _facts(make_agent(name, None, open_stores(workspace).workspace))
+    facts = _facts(make_agent(name, None, open_stores(workspace, reads=True).workspace))
     if as_json:
         print(json.dumps({"schema": "referee.agent-facts/1", **facts}, ensure_ascii=False, indent=2))  # noqa: T201
         return

@@ -45,7 +45,7 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write the report of the named shards into the site: page, Markdown, JSON and raw rows, byte for byte the same."""
-    stores = open_stores(workspace)
+    stores = open_stores(workspace, reads=True)
     basis, page = write_report(stores, name, shard or [], every=every)
     warn_of_gone(stores, basis, every=every)
     if as_json:
@@ -75,7 +75,7 @@ def export(
     """Write every row of the named shards on ten columns: CSV, JSON lines, Parquet, and their SHA256SUMS."""
     from referee.publish.bakeoff.export import export as write_export  # noqa: PLC0415 — DuckDB is slow to import
 
-    stores = open_stores(workspace)
+    stores = open_stores(workspace, reads=True)
     basis = gather_basis(stores, name, shard or [], every=every)
     files = write_export(basis.shards, to)
     warn_of_gone(stores, basis, every=every)
@@ -103,7 +103,7 @@ def pairs(
     as_json: JsonOption = False,
 ) -> None:
     """Lay two targets side by side, case by case: the same model through two lanes shows what the lane does."""
-    found, exact = compare(open_stores(workspace), name, a, b, shard or [], every=every)
+    found, exact = compare(open_stores(workspace, reads=True), name, a, b, shard or [], every=every)
     if as_json:
         document = {"schema": PAIRS_SCHEMA, "protocol": name, "comparison": exact}
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -136,7 +136,7 @@ def answer(
     from referee.adapters.store.answers import AnswerReader, unframe  # noqa: PLC0415
     from referee.core.bakeoff import AnswerRef  # noqa: PLC0415
 
-    with AnswerReader(open_stores(workspace).workspace.answers) as reader:
+    with AnswerReader(open_stores(workspace, reads=True).workspace.answers) as reader:
         asked, tries = unframe(reader.read(AnswerRef(log=log, offset=offset, length=length, digest=digest)))
     if as_json:
         shown = [{**asdict(one), "body": one.body.decode("utf-8", "backslashreplace")} for one in tries]

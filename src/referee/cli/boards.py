@@ -23,7 +23,7 @@ from referee.scoring.verdicts import Verdict
 
 def board(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Show the board of agents and the verdict on every subject."""
-    site = facts_of(open_stores(workspace), neutral=False).site()
+    site = facts_of(open_stores(workspace, reads=True), neutral=False).site()
     if as_json:
         typer.echo(json.dumps(export.board_document(site), ensure_ascii=False, indent=2))
         return
@@ -44,7 +44,7 @@ def verdict(
     as_json: JsonOption = False,
 ) -> None:
     """Say the verdict on SUBJECT. Exit code: 0 runs (also with mocks), 4 could not or not yet verify, 5 unknown."""
-    site = facts_of(open_stores(workspace), neutral=False).site()
+    site = facts_of(open_stores(workspace, reads=True), neutral=False).site()
     found = next((one for one in site.subjects if one.name == subject), None)
     if found is None:
         raise NothingMatched(

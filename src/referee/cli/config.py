@@ -33,7 +33,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Print every setting in force."""
-    opened = open_workspace(find_root(Path.cwd(), workspace))
+    opened = open_workspace(find_root(Path.cwd(), workspace, reads=True))
     rows = settings(opened)
     if as_json:
         document = {"schema": "referee.config/1", "workspace": str(opened.root), "settings": rows}

@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="The one key of each run with a mod
 @app.command("list")
 def list_keys(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List every key that was issued: whose it was, its limit, what it spent, what became of it. Never a secret."""
-    stores = open_stores(workspace)
+    stores = open_stores(workspace, reads=True)
     entries = Ledger(stores.workspace.keys).every()
     if as_json:
         rows = [entry.model_dump(mode="json", exclude={"format"}) | {"in_use": _in_use(entry)} for entry in entries]
@@ -41,7 +41,7 @@ def list_keys(workspace: WorkspaceOption = None, as_json: JsonOption = False) ->
 @app.command("sweep")
 def sweep(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Delete every key that belongs to no running attempt. Every start of an attempt does the same."""
-    stores = open_stores(workspace)
+    stores = open_stores(workspace, reads=True)
     running = [planned.run for planned in stores.records.attempts_under_way()]
     found: list[str] = []
     # The gateway's keys too, where another broker is configured now: they are dead, and the ledger is told so.

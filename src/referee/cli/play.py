@@ -25,7 +25,7 @@ def play(
 ) -> None:
     """Replay the recorded session of RUN; where the output is no terminal, print its plain transcript."""
     pace = Pace(speed, idle_limit)
-    stores = open_stores(workspace)
+    stores = open_stores(workspace, reads=True)
     facts = facts_of(stores, neutral=False)
     view = facts.run(facts.find(run))
     found = {file.name: stores.evidence.path(file.digest) for file in view.files if file.there}

@@ -29,7 +29,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show RUN: score rows, timeline of errors and fixes, digests of its evidence. Without RUN, list the runs."""
-    facts = facts_of(open_stores(workspace), neutral=False)
+    facts = facts_of(open_stores(workspace, reads=True), neutral=False)
     if run is None:
         _list(facts, as_json=as_json)
         return

@@ -26,7 +26,7 @@ def _group() -> None:
 @app.command()
 def build(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Write the pages into the workspace's site/ and print the one to open."""
-    index = build_site(open_stores(workspace))
+    index = build_site(open_stores(workspace, reads=True))
     document = {"schema": SCHEMA, "index": str(index), "open": index.absolute().as_uri()}
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2) if as_json else str(index))
 

@@ -159,7 +159,7 @@ def add(
 @app.command(name="list")
 def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the workspace's and the bundled subjects."""
-    subjects = list_subjects(find_root(Path.cwd(), workspace))
+    subjects = list_subjects(find_root(Path.cwd(), workspace, reads=True))
     if as_json:
         _print_json({"schema": "referee.subjects/1", "subjects": [describe(subject) for subject in subjects]})
         return
@@ -172,7 +172,7 @@ def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
 @app.command()
 def show(name: str, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Show one subject: its pin, its facts, the digest that stands in records."""
-    subject = find_subject(name, find_root(Path.cwd(), workspace))
+    subject = find_subject(name, find_root(Path.cwd(), workspace, reads=True))
     described = describe(subject)
     if as_json:
         _print_json({"schema": "referee.subject-shown/1", "subject": described})

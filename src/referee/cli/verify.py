@@ -47,7 +47,7 @@ def verify(
     if site_alone is not None:
         _site_alone(site_alone, names, as_json=as_json)
         return
-    opened = open_workspace(find_root(Path.cwd(), workspace))
+    opened = open_workspace(find_root(Path.cwd(), workspace, reads=True))
     records, evidence = RecordFiles(opened.records), LocalEvidence(opened.evidence)
     site, reports = SiteVerified(there=False, not_compared="", files=0), ReportsVerified()
     try:

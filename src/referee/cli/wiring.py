@@ -45,9 +45,12 @@ class Stores:
     evidence: LocalEvidence
 
 
-def open_stores(workspace: Path | None) -> Stores:
-    """Open the workspace named on the command line, or the one found from here, for reading and appending."""
-    opened = open_workspace(find_root(Path.cwd(), workspace))
+def open_stores(workspace: Path | None, *, reads: bool = False) -> Stores:
+    """Open the workspace named on the command line, or the one found from here, for reading and appending.
+
+    ``reads``: the command makes nothing there; a named workspace that does not exist is then an error.
+    """
+    opened = open_workspace(find_root(Path.cwd(), workspace, reads=reads))
     return Stores(opened, RecordFiles(opened.records), LocalEvidence(opened.evidence))
 
 

@@ -20,7 +20,7 @@ from referee.adapters.catalog.setting_types import ServerAddress, VariableName
 from referee.core.budgets import PUBLISHED_SECONDS, Tier
 from referee.core.records import Limits
 from referee.core.spending import CAP_USD, Broker, Dialect
-from referee.errors import ConfigError
+from referee.errors import ConfigError, UsageError
 
 CONFIG_NAME = "referee.toml"
 DEFAULT_DIRECTORY = "referee-workspace"
@@ -234,12 +234,20 @@ class Workspace:
         return path
 
 
-def find_root(start: Path, explicit: Path | None = None) -> Path:
+def find_root(start: Path, explicit: Path | None = None, *, reads: bool = False) -> Path:
     """The workspace's root: the explicit one, else ``REFEREE_WORKSPACE``, else the nearest directory above
     ``start`` with a ``referee.toml``, else ``start/referee-workspace``.
+
+    ``reads``: nothing is written there, so one that is named and is not there is a slip.
+
+    Raises:
+        UsageError: such a slip.
     """
     named = explicit or (Path(os.environ["REFEREE_WORKSPACE"]) if os.environ.get("REFEREE_WORKSPACE") else None)
     if named is not None:
+        if reads and not named.exists():
+            where = "--workspace" if explicit else "REFEREE_WORKSPACE"
+            raise UsageError(f"the workspace {named} does not exist", todo=f"correct {where}")
         return named.absolute()
     for directory in (start.absolute(), *start.absolute().parents):
         if (directory / CONFIG_NAME).is_file():
