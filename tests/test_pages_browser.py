@@ -174,6 +174,20 @@ def test_no_id_digest_or_name_is_cut_in_two(look: Look, site: Path, name: str) -
     assert page.eval_on_selector_all("table code, table .digest, table .name span, table th a", cut) == []
 
 
+@pytest.mark.parametrize("name", ["subjects/square.html", "runs/r-000000000pass.html"])
+def test_on_a_narrow_screen_no_time_is_cut_in_two_and_no_phase_falls_under_its_time(
+    look: Look, site: Path, name: str
+) -> None:
+    page = look((site / name).as_uri(), width=360).page
+    cut = "elements => elements.filter(one => one.getClientRects().length > 1).map(one => one.textContent)"
+    assert page.locator("span.nowrap").count() > 0
+    assert page.eval_on_selector_all("span.nowrap", cut) == []
+    under = """elements => elements.filter(one => one.children[1].getBoundingClientRect().left
+        < one.children[0].getBoundingClientRect().right).map(one => one.textContent)"""
+    assert page.eval_on_selector_all("li.timed", under) == []
+    assert page.locator("li.timed").count() == (2 if name.startswith("runs/") else 0)
+
+
 def test_the_flow_picture_is_whole_at_every_width(look: Look, site: Path) -> None:
     for width, file in ((390, "flow-narrow.svg"), (1200, "flow.svg")):
         flow = look((site / "index.html").as_uri(), width=width).page.locator("img.flow")

@@ -25,10 +25,12 @@ from referee.core.report import parse_report
 from referee.core.spending import SpendingFacts
 from referee.errors import Finding, UsageError
 from referee.publish import pages, words
+from referee.publish.attachments import WHAT
 from referee.publish.cast import serve
 from referee.publish.facts import Facts
+from referee.runner.seal import NAMES
 from referee.runner.verify_public import verify_public
-from tests.publish_workspace import FAILED, HOSTILE, TRIES, Try, Written, report
+from tests.publish_workspace import FAILED, HOSTILE, OBSERVED, TRIES, Try, Written, report
 
 VOID = {"meta", "link", "img", "br", "input", "rect", "path", "hr", "source"}
 
@@ -277,6 +279,23 @@ def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
     page = read(written, "board.html").text
     assert "unranked" in page
     assert "no score" in page
+
+
+def test_every_file_of_evidence_is_said_to_be_what_it_is() -> None:
+    assert [name for name in (*NAMES, "masked.json", "manifest.json") if name not in WHAT] == []
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(127, "it must not succeed there, and did not"), (0, "it succeeded there")]
+)
+def test_the_page_says_what_the_negative_control_is_for(tmp_path: Path, status: int, said: str) -> None:
+    assert OBSERVED.control is not None
+    control = OBSERVED.control.model_copy(update={"exit_status": status})
+    written = Written(tmp_path)
+    written.write((Try("r-1", "a", observed=OBSERVED.model_copy(update={"control": control})),))
+    build(written)
+    assert f"exit status {status}Empty directories stand" in read(written, "runs/r-1.html").text
+    assert said in read(written, "runs/r-1.html").text
 
 
 def test_agents_that_must_not_pass_hold_no_rank_and_bring_no_subject_under_review(tmp_path: Path) -> None:

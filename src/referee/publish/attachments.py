@@ -41,6 +41,8 @@ WHAT = {
     "mission.json": "the mission, with the instructions given to the agent",
     "subject.toml": "the subject as it was pinned",
     "packages.json": "packages of the environment",
+    "lock.json": "what was fixed before the attempt: subject, agent, budget, environment, limits, each with its digest",
+    "facts.json": "what the harness saw of the attempt: how it ended, recording, processes, the command run again",
     "commands.json": "what the recording tells that the agent did",
     "replay.txt": "log of the replay: each command, its output and status",
     "replay.json": "status and length of each step of the replay",
