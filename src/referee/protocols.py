@@ -274,11 +274,23 @@ class Keys(Protocol):
     def broker(self) -> Broker:
         """Its name in records."""
 
-    def check(self, need: ModelNeed) -> object:
+    def check(self, need: ModelNeed, *, cap_usd: float | None = None) -> object:
         """Whether the settings let a key for ``need`` come about, asked before anything is spent; nothing is sent.
+
+        ``cap_usd``: the limit that it is to have, where that is to be looked at too.
 
         Raises:
             ConfigError: they do not: trying again would not help.
+        """
+
+    def ask(self, need: ModelNeed, *, after: str | None = None) -> None:
+        """Whether who serves the model is there and takes our credential, asked without a question to a model.
+
+        ``after``: a run, the end of whose calls may tell it too.
+
+        Raises:
+            ConfigError: the credential is refused: trying again would not help.
+            KeyUnavailable: nobody is there.
         """
 
     def reach(self, address: str) -> tuple[str, int] | None:

@@ -86,6 +86,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         base_url = "{model.url}/v1"
         key_env = "UPSTREAM_KEY"
         dialects = ["openai-chat", "openai-responses"]
+        max_output_tokens = 1000
         [upstreams.scripted.prices.scripted-1]
         input = 1.0
         output = 5.0
@@ -179,7 +180,7 @@ def test_a_cap_that_is_too_small_is_said(lab: Lab) -> None:
     lab.agent("bare", ASK + REPORT)
     result = lab.check("bare", "--cap-usd", "0.01")
     assert result.exit_code == 0
-    lab.agent("hungry", ASK.replace('"max_tokens": 100', '"max_tokens": 30000') + REPORT)
+    lab.agent("hungry", ASK.replace('"what next?"', '"what next? " * 2000') + REPORT)
     result = lab.check("hungry", "--cap-usd", "0.01")
     assert "reached the cap of 0.01 USD" in trouble(result).message
     assert lab.model.count == 1
@@ -193,6 +194,27 @@ def test_a_missing_credential_is_said_before_a_machine_is_made(lab: Lab, monkeyp
     assert trouble(result).exit_code == 2
     assert lab.model.asked == []
     assert not (lab.root / "keys").exists()
+
+
+def test_a_refused_credential_is_said_before_a_machine_is_made(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_KEY", "sk-another-key-0123456789")
+    lab.agent("bare", ASK + REPORT)
+    result = lab.check("bare")
+    assert trouble(result).message == "the upstream scripted refused UPSTREAM_KEY (401)"
+    assert trouble(result).exit_code == 2
+    assert lab.model.played == []
+    assert not (lab.root / "keys" / "closed").exists()
+
+
+@pytest.mark.slow
+def test_a_credential_that_is_refused_only_in_calls_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where everybody may read the list of models."""
+    monkeypatch.setattr("referee.adapters.keys.gateway.knock.knock", lambda *_: None)
+    monkeypatch.setenv("UPSTREAM_KEY", "sk-another-key-0123456789")
+    lab.agent("bare", ASK + REPORT)
+    result = lab.check("bare")
+    assert trouble(result).message == "the upstream scripted refused UPSTREAM_KEY (401)"
+    assert ": deleted: " in result.stdout
 
 
 def test_a_model_without_a_price_is_never_free(lab: Lab) -> None:

@@ -100,9 +100,13 @@ class WatchedKeys:
         """The real one's."""
         return self.keys.broker
 
-    def check(self, need: ModelNeed) -> object:
+    def check(self, need: ModelNeed, *, cap_usd: float | None = None) -> object:
         """The real one's."""
-        return self.keys.check(need)
+        return self.keys.check(need, cap_usd=cap_usd)
+
+    def ask(self, need: ModelNeed, *, after: str | None = None) -> None:
+        """The real one's."""
+        self.keys.ask(need, after=after)
 
     def reach(self, address: str) -> tuple[str, int] | None:
         """The real one's."""
@@ -136,7 +140,13 @@ class WatchedKeys:
 
 
 def config(
-    url: str, *, cap_usd: float = 3.0, retry_seconds: float = 0.01, retries: int = 2, more: Sequence[str] = ()
+    url: str,
+    *,
+    cap_usd: float = 3.0,
+    retry_seconds: float = 0.01,
+    retries: int = 2,
+    more: Sequence[str] = (),
+    most_output: int = 16_000,
 ) -> str:
     """A workspace whose upstream ``local`` is the scripted model at ``url``."""
     return "\n".join(
@@ -149,6 +159,7 @@ def config(
             "[upstreams.local]",
             f'base_url = "{url}/v1"',
             'key_env = "SCRIPTED_KEY"',
+            f"max_output_tokens = {most_output}",
             "[upstreams.local.prices]",
             f"{MODEL} = {{ input = 1.0, output = 2.0 }}",
             "",

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from referee.adapters.keys.gateway import keys as gateway
 from referee.adapters.keys.gateway.journal import Journal
 from referee.adapters.keys.ledger import Ledger
 from referee.adapters.overlay.sandbox import overlay_available
@@ -215,8 +216,11 @@ def test_a_pass_counts_although_the_last_call_failed(workspace: Path, model: Scr
     assert attempt["spending"]["ended_by_upstream"]
 
 
-def test_a_capped_run_counts_and_its_page_says_so(workspace: Path, model: ScriptedModel) -> None:
-    (workspace / "referee.toml").write_text(config(model.url, cap_usd=0.0001))
+def test_a_capped_run_counts_and_its_page_says_so(
+    workspace: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "LEAST_REQUEST", 0)  # else so small a cap is refused at the start
+    (workspace / "referee.toml").write_text(config(model.url, cap_usd=0.0001, most_output=10))
     (attempt,) = measure_script(workspace, "square", NO_REPORT)["attempts"]
     assert (attempt["valid"], attempt["outcome"], attempt["cause"]) == (True, "fail", None)
     assert attempt["spending"]["capped"]

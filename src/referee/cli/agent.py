@@ -23,11 +23,12 @@ from referee.cli.wiring import (
     make_agent,
     make_rules,
     make_workspace,
+    model_price,
     open_stores,
     workspace_id,
 )
 from referee.core.spending import SpendingFacts
-from referee.errors import ConfigError
+from referee.errors import ConfigError, UsageError
 from referee.protocols import Agent
 from referee.runner.agent_check import Bounds, Checked, check_agent
 
@@ -65,13 +66,32 @@ def list_agents(workspace: WorkspaceOption = None, as_json: JsonOption = False) 
 
 @app.command("show")
 def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Show what an agent is made of, with the digest that stands in records."""
-    facts = _facts(make_agent(name, None, open_stores(workspace, reads=True).workspace))
+    """Show what an agent is made of, with the digest that stands in records, its model's price and its key's cap.
+
+    Where no key could come about for it as the workspace is configured, that is said (exit 2).
+    """
+    opened = open_stores(workspace, reads=True).workspace
+    agent = make_agent(name, None, opened)
+    facts: dict[str, Any] = {**_facts(agent), "price": None, "cap_usd": None}
+    lack: ConfigError | None = None
+    if agent.need is not None:
+        facts["cap_usd"] = opened.config.keys.cap_usd
+        try:
+            price = model_price(opened, agent.need)
+        except ConfigError as exc:
+            lack = exc
+        else:
+            facts["price"] = price.model_dump(mode="json") if price is not None else None
     if as_json:
         print(json.dumps({"schema": "referee.agent-facts/1", **facts}, ensure_ascii=False, indent=2))  # noqa: T201
-        return
-    for label, value in facts.items():
-        typer.echo(f"{label:10} {value if value is not None else 'none'}")
+    else:
+        if agent.need is not None:
+            facts["price"] = "not known" if lack is not None else _price(facts["price"], opened.config.keys.broker)
+            facts["cap_usd"] = f"{facts['cap_usd']:g} USD a run"
+        for label, value in facts.items():
+            typer.echo(f"{label:10} {value if value is not None else 'none'}")
+    if lack is not None:
+        raise lack
 
 
 @app.command("check")
@@ -92,6 +112,11 @@ def check(
     make_workspace(stores)
     check_host_disk(stores.workspace)
     rules = make_rules(stores.workspace, None, None)
+    if cap_usd is not None and cap_usd > rules.cap_usd:
+        raise UsageError(
+            f"--cap-usd {cap_usd:g} is more than the workspace's cap of {rules.cap_usd:g} USD",
+            todo="give a lower one, or raise cap_usd in [keys] of referee.toml",
+        )
     bounds = Bounds(
         cap_usd=cap_usd if cap_usd is not None else rules.cap_usd,
         seconds=seconds,
@@ -104,7 +129,7 @@ def check(
         tempfile.TemporaryDirectory(prefix="referee-check-") as scratch,
         Progress(Console(stderr=True), quiet=quiet) as progress,
     ):
-        keys = keys_at_start(stores, [agent], progress.say)
+        keys = keys_at_start(stores, [agent], progress.say, cap_usd=bounds.cap_usd)
         try:
             for sentence in sweep_keys(stores, keys):
                 progress.say(f"found: {sentence}")
@@ -189,6 +214,13 @@ def _spending(spending: SpendingFacts) -> dict[str, str]:
         "cost": f"{cost} of at most {spending.cap_usd:g} USD",
         "key": f"{spending.key}: {gone}: {spending.how}",
     }
+
+
+def _price(price: dict[str, Any] | None, broker: str) -> str:
+    if price is None:
+        return f"the broker {broker} reckons itself"
+    told = f"{price['input']:g} USD in and {price['output']:g} USD out, a million tokens"
+    return f"{told} ({price['source']})"
 
 
 def _facts(agent: Agent) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject
-from referee.cli.keys_at_start import keys_at_start, sweep_keys
+from referee.cli.keys_at_start import keys_at_start, stop_where_refused, sweep_keys
 from referee.cli.options import WorkspaceOption
 from referee.cli.politely import ended_politely
 from referee.cli.progress import Progress
@@ -33,6 +33,7 @@ from referee.cli.wiring import (
     make_workspace,
     open_stores,
 )
+from referee.core.failure import Cause
 from referee.core.records import AttemptEnded, Record
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched, UsageError
 from referee.protocols import Agent, Keys, Sandbox
@@ -159,6 +160,8 @@ def _make_attempts(
             raise
         judgement = judge_run(run_id, stores.records, stores.evidence, stores.workspace.scores)
         progress.say(f"  {run_id}: {judgement.sentence()}")
+        if judgement.cause in {Cause.MODEL_UNAVAILABLE, Cause.KEY_UNAVAILABLE}:
+            stop_where_refused(keys, plan.agent, run_id)
         return judgement
 
     settings = stores.workspace.config.keys

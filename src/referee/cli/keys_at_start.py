@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from referee.cli.wiring import Stores, make_keys
-from referee.errors import ConfigError, CouldNotVerify
+from referee.errors import ConfigError, CouldNotVerify, KeyUnavailable
 from referee.protocols import Agent, Keys
 
 
-def keys_at_start(stores: Stores, agents: Sequence[Agent], say: Callable[[str], None]) -> Keys | None:
+def keys_at_start(
+    stores: Stores, agents: Sequence[Agent], say: Callable[[str], None], *, cap_usd: float | None = None
+) -> Keys | None:
     """Who makes keys: for agents with a model, and where an earlier run may have left a key; else None.
 
+    ``cap_usd``: the limit of their keys; None for the workspace's.
+
     Raises:
-        ConfigError: an agent needs a key, and the settings do not let one come about.
-        CouldNotVerify: it needs one, and the workspace's secret cannot be used.
+        ConfigError: an agent needs a key, and the settings do not let one come about, or its upstream refuses ours.
+        CouldNotVerify: it needs one, and the workspace's secret cannot be used, or nobody is at its upstream's address.
     """
     needs = [agent.need for agent in agents if agent.need is not None]
     needed = bool(needs)
@@ -24,7 +29,9 @@ def keys_at_start(stores: Stores, agents: Sequence[Agent], say: Callable[[str], 
     try:
         keys = make_keys(stores.workspace, os.environ)
         for need in needs:
-            keys.check(need)
+            keys.check(need, cap_usd=cap_usd if cap_usd is not None else stores.workspace.config.keys.cap_usd)
+        for need in needs:
+            keys.ask(need)
     except (ConfigError, CouldNotVerify) as exc:
         if needed:
             raise
@@ -38,6 +45,17 @@ def sweep_keys(stores: Stores, keys: Keys | None) -> list[str]:
     if keys is None:
         return []
     return keys.sweep([planned.run for planned in stores.records.attempts_under_way()])
+
+
+def stop_where_refused(keys: Keys | None, agent: Agent, run: str) -> None:
+    """After a run whose model or key failed: end the series where waiting cannot help.
+
+    Raises:
+        ConfigError: the upstream refuses our credential.
+    """
+    if keys is not None and agent.need is not None:
+        with suppress(KeyUnavailable):
+            keys.ask(agent.need, after=run)
 
 
 def _keys_left(stores: Stores) -> bool:

@@ -95,11 +95,11 @@ def choose_sandbox(workspace: Workspace, choice: SandboxChoice | None = None, *,
         return _overlay(workspace)
     try:
         return _docker(workspace, display=display)
-    except EngineUnavailable:
+    except EngineUnavailable as exc:
         # An engine that was named and does not answer is a mistake; nobody then expects the host itself to be used.
         if wanted == "docker" or os.environ.get("DOCKER_HOST"):
             raise
-        return _overlay(workspace)
+        return _overlay(workspace, without=exc)
 
 
 def _docker(workspace: Workspace, *, display: bool = False) -> Sandbox:
@@ -117,15 +117,17 @@ def _docker(workspace: Workspace, *, display: bool = False) -> Sandbox:
     return sandbox
 
 
-def _overlay(workspace: Workspace) -> Sandbox:
+def _overlay(workspace: Workspace, *, without: EngineUnavailable | None = None) -> Sandbox:
+    """Machines without an engine; ``without`` says why there is none, where one would have been preferred."""
     from referee.adapters.overlay.sandbox import OverlaySandbox, overlay_available  # noqa: PLC0415 — seldom needed
 
     state = workspace.root / "machines"
     why_not = overlay_available(state)
     if why_not is not None:
         raise EngineUnavailable(
-            f"no Docker Engine answers, and the overlay sandbox cannot work here: {why_not}",
-            todo="install and start Docker Engine, then try again",
+            f"{without.message if without else 'no engine was asked for'}, and the overlay sandbox cannot work here: "
+            f"{why_not}",
+            todo=without.todo if without else "use Docker Engine instead: --sandbox docker",
         )
     return OverlaySandbox(state, hidden=[workspace.root])
 
@@ -344,8 +346,24 @@ def gateway_keys(workspace: Workspace, environ: Mapping[str, str]) -> Keys:
             },
             max_output_tokens=setting.max_output_tokens,
             unset=setting.key_env if secret == "" else None,
+            variable=setting.key_env,
         )
     return GatewayKeys(workspace.keys, upstreams, bodies=config.keys.bodies, ca_bundle=workspace.ca_bundle())
+
+
+def model_price(workspace: Workspace, need: ModelNeed) -> Price | None:
+    """What the model costs as the workspace is configured; no credential is looked at. None: the broker reckons itself.
+
+    Raises:
+        ConfigError: no key could come about: upstream, surface or price is missing, or the cap can hold no call.
+    """
+    from referee.adapters.keys.gateway.keys import GatewayKeys  # noqa: PLC0415 — only agents with a model need it
+
+    settings = workspace.config.upstreams.values()
+    keys = gateway_keys(workspace, {one.key_env: "not looked at" for one in settings if one.key_env})
+    if not _has_gateway(workspace) or not isinstance(keys, GatewayKeys):
+        return None
+    return keys.check(need, cap_usd=workspace.config.keys.cap_usd).listed
 
 
 def _broker_credential(settings: KeySettings, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from referee.core.spending import Exchange, Usage
 _NANOS = 10**9
 #: Statuses that mean: the upstream did not do its part. Some of these can be provoked: only a probe confirms them.
 _FAILED = frozenset({401, 402, 403, 429})
+_UNAUTHORIZED = 401
 _SERVER_FAULT = 500
 
 
@@ -69,6 +70,12 @@ def summed(exchanges: Sequence[Exchange]) -> Sums:
         cached_tokens=sum(usage.cached_input for usage in usages),
         output_tokens=sum(usage.output for usage in usages),
     )
+
+
+def credential_refused(exchanges: Sequence[Exchange]) -> bool:
+    """The run ended because its upstream took the real key no more: it refused the gateway's own last question too."""
+    probes = [one for one in exchanges if one.probe]
+    return _ended_by_upstream(exchanges) and probes[-1].upstream_status == _UNAUTHORIZED
 
 
 def _ended_by_upstream(exchanges: Sequence[Exchange]) -> bool:

@@ -24,6 +24,7 @@ from referee.core.spending import SpendingFacts
 from referee.core.transcript import transcript
 from referee.errors import (
     AgentUnavailable,
+    ConfigError,
     CouldNotVerify,
     Finding,
     KeyUnavailable,
@@ -155,10 +156,11 @@ class _Check:
     on_output: Callable[[bytes], None] | None
     checked: Checked
     recorded: Recorded | None = None
+    run: str = ""
 
     def make(self) -> None:
         """Key, machine, step, report; the key is deleted on every way out."""
-        run = "check-" + "".join(secrets.choice(_ALPHABET) for _ in range(12))
+        run = self.run = "check-" + "".join(secrets.choice(_ALPHABET) for _ in range(12))
         key = KeyOfRun(run, self.agent, self.keys) if self.agent.need is not None else None
         try:
             if key is not None:
@@ -263,6 +265,13 @@ class _Check:
         name, spending = self.checked.agent, self.checked.spending
         if spending is None:
             return None
+        if spending.ended_by_upstream and self.keys is not None and self.agent.need is not None:
+            try:
+                self.keys.ask(self.agent.need, after=self.run)
+            except ConfigError as exc:
+                return exc
+            except KeyUnavailable:
+                pass  # told below
         if spending.broken is not None or spending.ended_by_upstream:
             why = spending.broken or "its upstream failed the last call"
             return CouldNotVerify(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from referee.core.spending import SpendingFacts
-from referee.errors import KeyUnavailable
+from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Agent, Issued, Keys, Machine, Sandbox
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class KeyOfRun:
         need = self._agent.need
         if need is None or self._keys is None:
             raise KeyUnavailable(f"nobody makes keys for the agent {self._agent.name}")
+        try:
+            self._keys.ask(need)
+        except ConfigError as exc:
+            raise KeyUnavailable(exc.message, todo=exc.todo) from exc
         self.gateway = self._keys.reach(sandbox.gateway_address())
         ends_at = time.time() + seconds + _KEY_GRACE_SECONDS
         self._issued = self._keys.issue(self._run, need, cap_usd=cap_usd, ends_at=ends_at)

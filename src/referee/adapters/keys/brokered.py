@@ -140,7 +140,7 @@ class BrokeredKeys:
         """Its name in records."""
         return self._service.broker
 
-    def check(self, need: ModelNeed) -> None:
+    def check(self, need: ModelNeed, *, cap_usd: float | None = None) -> None:  # noqa: ARG002 — its prices are its own
         """Whether the service serves the surface.
 
         Raises:
@@ -151,6 +151,9 @@ class BrokeredKeys:
                 f"{self._service.who} does not serve the surface {need.dialect}",
                 todo="use the broker `gateway` for this agent ([keys] in referee.toml)",
             )
+
+    def ask(self, need: ModelNeed, *, after: str | None = None) -> None:
+        """Nothing is asked: a service that is down or refuses its credential makes no key, and says so then."""
 
     def reach(self, address: str) -> tuple[str, int] | None:
         """The service's own port, where it listens on this host at ``address``; None where it is elsewhere."""

@@ -25,6 +25,7 @@ from referee.adapters.keys.gateway.asked import Asked
 from referee.adapters.keys.gateway.dialects import Route
 from referee.adapters.keys.gateway.upstream import Upstream
 from referee.core.redaction import Redactor
+from referee.core.spending import Dialect
 
 #: The largest whole answer that is passed on.
 MOST_ANSWER = 64 * 2**20
@@ -128,7 +129,7 @@ class Forwarder:
         trace = aiohttp.TraceConfig()
         trace.on_request_headers_sent.append(_mark_sent)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, ssl=_tls(ca_bundle)),
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, ssl=tls(ca_bundle)),
             headers={"user-agent": f"referee/{__version__}", "accept-encoding": "identity"},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=patience_seconds),
@@ -157,7 +158,7 @@ class Forwarder:
         url = upstream.base_url.rstrip("/") + route.below.format(model=quote(asked.model, safe=""))
         query = "&".join(f"{name}={value}" for name, value in dict(request.query).items() if (name, value) in _QUERY)
         headers = _kept_up(request.headers)
-        headers |= {"content-type": "application/json", **_credential(upstream, route)}
+        headers |= {"content-type": "application/json", **credential(upstream, route.dialect)}
         headers["accept"] = "text/event-stream" if asked.streamed else "application/json"
         try:
             response = await self._session.post(
@@ -209,14 +210,14 @@ def _kept_up(headers: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "anthropic-beta": ",".join(betas)} if betas else kept
 
 
-def _credential(upstream: Upstream, route: Route) -> dict[str, str]:
+def credential(upstream: Upstream, dialect: Dialect | None) -> dict[str, str]:
     """The real key where the surface looks for it."""
     secret = upstream.secret
     if secret is None:
         return {}
-    if route.dialect == "gemini":
+    if dialect == "gemini":
         return {"x-goog-api-key": secret}
-    if route.dialect == "anthropic-messages":
+    if dialect == "anthropic-messages":
         named = {"x-api-key": secret}
         # Anthropic itself takes only this one; others that speak its surface may look for the usual one.
         return named if upstream.host.endswith("anthropic.com") else {**named, "authorization": f"Bearer {secret}"}
@@ -238,7 +239,7 @@ def _no_answer(exc: BaseException, *, sent: bool) -> NoAnswer:
     return NoAnswer("protocol", "what it says is no valid HTTP", sent=sent)
 
 
-def _tls(ca_bundle: Path | None) -> ssl.SSLContext:
+def tls(ca_bundle: Path | None) -> ssl.SSLContext:
     """Verification of certificates and names. Not ``ssl.create_default_context``: that one writes session keys where an
     environment variable tells it to.
     """

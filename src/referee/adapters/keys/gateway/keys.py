@@ -7,6 +7,7 @@ the token is dead with its process; what it was can be derived again, to redact 
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -19,7 +20,8 @@ from referee.adapters.keys.gateway.upstream import Upstream
 from referee.adapters.keys.ledger import Entry, Ledger
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
 from referee.core.redaction import Redactor
-from referee.core.spending import Broker, Exchange, SpendingFacts
+from referee.core.spending import Broker, Exchange, SpendingFacts, upper_usd
+from referee.core.spending_sums import credential_refused
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Access, Issued, ModelNeed
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 #: The name of the run's token among what must be found nowhere.
 RUN_KEY = "run-key"
 _TOKEN_DIGITS = 48
+#: No request of an agent with its instructions and tools is smaller, bytes.
+LEAST_REQUEST = 1_000
 _PURPOSE = "gateway run token"
 
 _CLOSED_HERE = "the gateway of this process has taken the token off its list: it answers it with 401"
@@ -75,12 +79,12 @@ class GatewayKeys:
         """Its name in records."""
         return "gateway"
 
-    def check(self, need: ModelNeed) -> Tariff:
+    def check(self, need: ModelNeed, *, cap_usd: float | None = None) -> Tariff:
         """Whether a key for ``need`` can come about, asked before anything is spent; its prices.
 
         Raises:
-            ConfigError: the upstream is not configured, does not speak the surface, lacks its credential, or the
-                model's price is not known.
+            ConfigError: the upstream is not configured, does not speak the surface, lacks its credential, the model's
+                price is not known, or the cap can hold no call.
         """
         upstream = self._upstreams.get(need.upstream)
         if upstream is None:
@@ -106,7 +110,31 @@ class GatewayKeys:
                 todo=f'add cache_write to [upstreams.{need.upstream}.prices."{need.model}"], US dollars per million '
                 "tokens",
             )
-        return tariff_of(upstream, need.model)
+        tariff = tariff_of(upstream, need.model)
+        least = upper_usd(LEAST_REQUEST, upstream.max_output_tokens, tariff.dearest)
+        if cap_usd is not None and cap_usd < least:
+            least = math.ceil(least * 10_000) / 10_000
+            raise ConfigError(
+                f"the cap of {cap_usd:g} USD can hold no call of the model {need.model}: one may cost {least:g} USD, "
+                f"with an answer of {upstream.max_output_tokens} tokens",
+                todo=f"set cap_usd in [keys] of referee.toml to {least:g} or more, or lower max_output_tokens in "
+                f"[upstreams.{need.upstream}]",
+            )
+        return tariff
+
+    def ask(self, need: ModelNeed, *, after: str | None = None) -> None:
+        """Whether the upstream is there and takes its credential.
+
+        Raises:
+            ConfigError: it refuses its credential, now or at the end of the run ``after``.
+            KeyUnavailable: nobody is at its address.
+        """
+        from referee.adapters.keys.gateway.knock import knock, refused  # noqa: PLC0415 — only where a model is used
+
+        upstream = self._upstreams[need.upstream]
+        if after is not None and credential_refused(self._journal.exchanges(after)):
+            raise refused(upstream, 401)
+        knock(upstream, need.dialect, self._ca_bundle)
 
     def reach(self, address: str) -> tuple[str, int] | None:
         """Listen at ``address``.

@@ -23,6 +23,7 @@ class Upstream:
         provider: its id in the price list, where the address alone does not tell it.
         prices: explicit prices by model; they stand before the price list.
         max_output_tokens: the most output of one answer: a request that asks for more, or says nothing, gets this.
+        variable: the name of the variable that holds the credential, for sentences.
         unset: the variable that should hold the credential and is not set; None where nothing is missing.
     """
 
@@ -34,6 +35,7 @@ class Upstream:
     prices: Mapping[str, Price] = field(default_factory=dict)
     max_output_tokens: int = 32_000
     unset: str | None = None
+    variable: str | None = None
 
     @property
     def host(self) -> str:
