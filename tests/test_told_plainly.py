@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -152,3 +156,30 @@ def test_the_usual_workspace_need_not_be_there(tmp_path: Path, monkeypatch: pyte
     assert "no key was issued" in run("keys", "list").stdout
     assert run("board").exit_code == 0
     assert list(tmp_path.iterdir()) == []
+
+
+#: Asks the engine as somebody whom the system may refuse: root is denied nothing.
+_CONNECT = """
+import os
+from referee.adapters.docker.engine import connect
+if os.geteuid() == 0:
+    os.setuid(65534)
+connect()
+"""
+
+
+def test_a_denied_socket_is_not_an_engine_that_is_missing() -> None:
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listening:
+        Path(directory).chmod(0o755)
+        file = f"{directory}/docker.sock"
+        listening.bind(file)
+        listening.listen()
+        Path(file).chmod(0)
+        done = subprocess.run(
+            [sys.executable, "-c", _CONNECT],
+            env={"DOCKER_HOST": f"unix://{file}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert "EngineUnavailable: the socket of Docker Engine is denied to this user" in done.stderr

@@ -43,10 +43,10 @@ def build(
     settings = space.config.environment
     try:
         client = engine.connect()
-    except EngineUnavailable:
+    except EngineUnavailable as exc:
         if not if_engine:
             raise
-        progress.print("no Docker Engine answers: there is no image to build, machines are made by overlay")
+        progress.print(f"{exc.message}: there is no image to build, machines are made by overlay")
         return
     made = image.build(
         client,

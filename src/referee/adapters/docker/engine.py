@@ -20,19 +20,31 @@ from referee.errors import EngineUnavailable, MachineFault
 ENGINE_ERRORS = (DockerException, requests.exceptions.RequestException, OSError)
 
 START_AN_ENGINE = "start Docker Engine (scripts/engine.sh does it on Debian), or use the overlay sandbox"
+JOIN_THE_GROUP = (
+    "let the user into the group docker (`sudo usermod -aG docker NAME`, then log in again; its members are as good as "
+    "root), or use the overlay sandbox"
+)
 
 
 def connect(*, timeout: int = 60) -> docker.APIClient:
     """A client for the engine that ``DOCKER_HOST`` names, by default the local one.
 
     Raises:
-        EngineUnavailable: no engine answers.
+        EngineUnavailable: no engine answers, or this user may not speak to it.
     """
     try:
         environment = kwargs_from_env()
         return docker.APIClient(version="auto", timeout=timeout, **environment)
     except ENGINE_ERRORS as exc:
+        if _denied(exc):
+            raise EngineUnavailable("the socket of Docker Engine is denied to this user", todo=JOIN_THE_GROUP) from exc
         raise EngineUnavailable("no Docker Engine answers", todo=START_AN_ENGINE) from exc
+
+
+def _denied(exc: BaseException) -> bool:
+    """Whether the system refused the way to the engine: the SDK and its transport wrap that several times."""
+    inner = [*exc.args, exc.__cause__, exc.__context__]
+    return isinstance(exc, PermissionError) or any(_denied(one) for one in inner if isinstance(one, BaseException))
 
 
 def fault(exc: BaseException, doing: str) -> MachineFault:
