@@ -103,6 +103,7 @@ class Try:
     observed: ObservedFacts | None = None
     cap_usd: float | None = None
     spending: SpendingFacts | None = None
+    raw_more: bytes = b""
 
 
 #: What was seen beside a re-run, the words of a process and of files hostile.
@@ -230,6 +231,7 @@ class Written:
 
     def _seal(self, one: Try) -> tuple[tuple[EvidenceRef, ...], str]:
         files = dict(recording_of_square()[0])
+        files["session.raw"] += one.raw_more
         if one.cast is not None:
             files["session.cast"] = one.cast
         if one.report is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 import json
@@ -279,6 +280,22 @@ def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
     page = read(written, "board.html").text
     assert "unranked" in page
     assert "no score" in page
+
+
+def test_the_page_lists_what_the_recording_tells_that_the_agent_did(tmp_path: Path) -> None:
+    def announced(**said: Any) -> bytes:
+        return b"\x1b]7713;referee.step;" + base64.b64encode(json.dumps({"key": "k", **said}).encode()) + b"\x07"
+
+    told = [announced(n=1, command="make <b>all</b>"), announced(n=1, ended=True, status=2, took=1.0)]
+    told += [announced(n=2, write="/work/new.py", text="x = 1")]
+    written = Written(tmp_path)
+    written.write((Try("r-1", "a", raw_more=b"".join(told)), Try("r-2", "a", index=2)))
+    build(written)
+    page = read(written, "runs/r-1.html").text
+    assert "What the recording tells that the agent did: 2 steps" in page
+    assert "status 2 make <b>all</b>" in page
+    assert "file written: /work/new.py" in page
+    assert "What the recording tells that the agent did" not in read(written, "runs/r-2.html").text
 
 
 def test_every_file_of_evidence_is_said_to_be_what_it_is() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, Record
+from referee.core.sessions.reading import read
+from referee.core.sessions.steps import Told
 from referee.errors import NothingMatched, UsageError
 from referee.protocols import Evidence
 from referee.publish.attachments import Attachments
@@ -26,6 +28,9 @@ from referee.scoring.bringup import Score
 from referee.scoring.corroboration import Corroboration
 from referee.scoring.gather import gather
 from referee.scoring.verdicts import deciding, verdict
+
+#: Of a recording with more bytes than this, pages list no steps.
+MAX_READ = 32_000_000
 
 #: Points that each row can give (methodology §6).
 OUT_OF = {"install": 30.0, "start": 30.0, "fixes": 20.0, "depth": 20.0}
@@ -152,6 +157,9 @@ class Facts:
         """What the run's own page adds, read from its evidence."""
         files = Attachments(run.ended, self.served)
         report, rejected = files.report()
+        # Of masked and of original bytes the same is read: ``publish.neutral`` makes sure of it.
+        raw = files.read("session.raw", MAX_READ)
+        harness = self._runs[run.run].planned.lock.agent.harness
         recorded = run.ended.report_rejected if isinstance(run.ended, AttemptEnded) else None
         return DetailView(
             report=report,
@@ -161,6 +169,7 @@ class Facts:
             rerun_output=files.log("rerun.txt"),
             instructions=files.instructions(),
             packages=files.packages(),
+            told=Told() if raw is None else read(harness, [raw]),
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from referee.core.branding import Mask
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
 from referee.core.report import Report
+from referee.core.sessions.steps import Told
 from referee.scoring.bringup import Outcome
 from referee.scoring.money import Spent
 from referee.scoring.verdicts import AgentTier
@@ -161,7 +162,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class DetailView:
-    """What the run's own page adds, read from its evidence."""
+    """What the run's own page adds, read from its evidence; ``told``: the steps that the recording tells, if any."""
 
     report: Report | None
     report_rejected: str | None
@@ -170,6 +171,7 @@ class DetailView:
     rerun_output: LogView | None
     instructions: str | None
     packages: tuple[PackageView, ...]
+    told: Told
 
 
 @dataclass(frozen=True)
