@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,12 @@ from typer.testing import CliRunner, Result
 from referee.adapters.catalog.workspace import CONFIG_NAME, open_workspace
 from referee.adapters.store.records import RecordFiles
 from referee.cli.app import make_app
+from referee.cli.bringup import left_behind
+from referee.core.failure import Cause
 from referee.core.records import AttemptEnded, AttemptPlanned
-from referee.errors import ConfigError, NothingMatched, UsageError
+from referee.errors import EXIT_INTERRUPTED, ConfigError, NothingMatched, UsageError
+from referee.runner.journal import Journal
+from referee.runner.series import Patience, Series, run_series
 from tests.publish_workspace import Written
 
 
@@ -183,3 +188,52 @@ def test_a_denied_socket_is_not_an_engine_that_is_missing() -> None:
             check=False,
         )
     assert "EngineUnavailable: the socket of Docker Engine is denied to this user" in done.stderr
+
+
+@pytest.mark.parametrize("argv", [("show",), ("agent", "list")], ids=" ".join)
+def test_an_interrupted_command_says_so(argv: tuple[str, ...], tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from referee.cli import app, wiring\n"
+        "def interrupt(*_, **__): raise KeyboardInterrupt\n"
+        f"wiring.find_root = wiring.open_workspace = interrupt; sys.argv = ['referee', *{argv!r}]; app.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "referee: interrupted\n")
+
+
+def test_an_interrupted_phase_is_told_in_a_word(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "harness.jsonl", lambda _: None)
+    with pytest.raises(KeyboardInterrupt), journal.phase("agent"):
+        raise KeyboardInterrupt
+    journal.close()
+    assert json.loads((tmp_path / "harness.jsonl").read_text())["error"] == "interrupted"
+
+
+def test_who_waits_for_a_key_is_told_how_often_still() -> None:
+    told: list[str] = []
+    none = Judged(valid=False, retry=True, cause=Cause.KEY_UNAVAILABLE)
+    patience = Patience(first_seconds=1.0, tries=2, sleep=lambda _: None, tell=told.append)
+    made = run_series(Series("runs", 1), tier="standard", attempt=lambda _: none, patience=patience)  # type: ignore[arg-type,return-value]
+    assert len(made) == 3
+    assert told == ["  trying again in 1 s (2 tries left)", "  trying again in 2 s (the last try)"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """As much of a judgement as a series and its end look at."""
+
+    valid: bool
+    retry: bool
+    cause: Cause | None
+    run: str = "r-1"
+
+    def sentence(self) -> str:
+        """As a judgement's."""
+        return "invalid: no key"
+
+
+def test_an_interrupted_series_lists_what_was_made() -> None:
+    none = Judged(valid=False, retry=True, cause=Cause.KEY_UNAVAILABLE)
+    said = left_behind([none])  # type: ignore[list-item]
+    assert said == "the series was interrupted after 1 ended attempt: r-1: invalid: no key"
+    assert left_behind([]) == "the series was interrupted after 0 ended attempts"

@@ -118,8 +118,17 @@ def _call(asked: str | None) -> None:
     except SystemExit as exc:
         if isinstance(exc.__context__, BrokenPipeError):  # typer makes it status 1, which says "finding" here
             raise exc.__context__ from None
+        if exc.code == EXIT_INTERRUPTED and _was_interrupted(exc):  # typer ends without a word
+            raise KeyboardInterrupt from None
         sys.stdout.flush()  # now, where a refusal can still be told
         raise
+
+
+def _was_interrupted(exc: BaseException | None) -> bool:
+    """Whether an interrupt stands behind what was raised in its place."""
+    return exc is not None and (
+        isinstance(exc, KeyboardInterrupt) or _was_interrupted(exc.__cause__ or exc.__context__)
+    )
 
 
 if __name__ == "__main__":

@@ -147,6 +147,7 @@ def _make_attempts(
     """The attempts of a series, each judged as soon as it has ended."""
     bench = replace(make_bench(stores, sandbox), keys=keys)
     by_tier = {plan.agent.tier: plan for plan in plans}
+    made: list[Judgement] = []
 
     def attempt(tier: AgentTier) -> Judgement:
         plan = by_tier[tier]
@@ -160,6 +161,7 @@ def _make_attempts(
             raise
         judgement = judge_run(run_id, stores.records, stores.evidence, stores.workspace.scores)
         progress.say(f"  {run_id}: {judgement.sentence()}")
+        made.append(judgement)
         if judgement.cause in {Cause.MODEL_UNAVAILABLE, Cause.KEY_UNAVAILABLE}:
             stop_where_refused(keys, plan.agent, run_id)
         return judgement
@@ -167,7 +169,17 @@ def _make_attempts(
     settings = stores.workspace.config.keys
     patience = Patience(first_seconds=settings.retry_seconds, tries=settings.retries, tell=progress.say)
     with ended_politely():
-        return run_series(series, tier=plans[0].agent.tier, attempt=attempt, patience=patience)
+        try:
+            return run_series(series, tier=plans[0].agent.tier, attempt=attempt, patience=patience)
+        except KeyboardInterrupt:
+            progress.say(left_behind(made))
+            raise
+
+
+def left_behind(made: Sequence[Judgement]) -> str:
+    """What an interrupted series had come to."""
+    told = "; ".join(f"{one.run}: {one.sentence()}" for one in made)
+    return f"the series was interrupted after {words.count(len(made), 'ended attempt')}{told and ': '}{told}"
 
 
 def resolve_subject(spec: str, stores: Stores, progress: Progress) -> Subject:

@@ -35,7 +35,7 @@ class Journal:
         try:
             yield
         except BaseException as exc:
-            error = f"{type(exc).__name__}: {exc}"
+            error = "interrupted" if isinstance(exc, KeyboardInterrupt) else f"{type(exc).__name__}: {exc}"
             raise
         finally:
             seconds = round(time.monotonic() - began, 4)

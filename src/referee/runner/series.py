@@ -38,10 +38,11 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     tell: Callable[[str], None] = lambda _: None
 
-    def wait(self, times: int) -> None:
-        """Wait for the ``times``-th time in a row, from 1."""
+    def wait(self, times: int, *, left: int) -> None:
+        """Wait for the ``times``-th time in a row, from 1, where ``left`` further tries are left."""
         seconds = min(self.most_seconds, self.first_seconds * 2.0 ** min(times - 1, 60))
-        self.tell(f"  trying again in {seconds:g} s")
+        tries = "the last try" if left == 1 else f"{left} tries left"
+        self.tell(f"  trying again in {seconds:g} s ({tries})")
         self.sleep(seconds)
 
 
@@ -86,7 +87,8 @@ def run_series(
         if not judgement.retry or in_a_row > MAX_INVALID or keyless > patience.tries:
             break
         if judgement.cause in _PASSES_BY_WAITING:
-            patience.wait(keyless if no_key else in_a_row)
+            times, most = (keyless, patience.tries) if no_key else (in_a_row, MAX_INVALID)
+            patience.wait(times, left=most - times + 1)
     return made
 
 
