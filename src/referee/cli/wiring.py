@@ -346,8 +346,24 @@ def gateway_keys(workspace: Workspace, environ: Mapping[str, str]) -> Keys:
             },
             max_output_tokens=setting.max_output_tokens,
             unset=setting.key_env if secret == "" else None,
+            variable=setting.key_env,
         )
     return GatewayKeys(workspace.keys, upstreams, bodies=config.keys.bodies, ca_bundle=workspace.ca_bundle())
+
+
+def model_price(workspace: Workspace, need: ModelNeed) -> Price | None:
+    """What the model costs as the workspace is configured; no credential is looked at. None: the broker reckons itself.
+
+    Raises:
+        ConfigError: no key could come about: upstream, surface or price is missing, or the cap can hold no call.
+    """
+    from referee.adapters.keys.gateway.keys import GatewayKeys  # noqa: PLC0415 — only agents with a model need it
+
+    settings = workspace.config.upstreams.values()
+    keys = gateway_keys(workspace, {one.key_env: "not looked at" for one in settings if one.key_env})
+    if not _has_gateway(workspace) or not isinstance(keys, GatewayKeys):
+        return None
+    return keys.check(need, cap_usd=workspace.config.keys.cap_usd).listed
 
 
 def _broker_credential(settings: KeySettings, environ: Mapping[str, str]) -> tuple[str, str]:
