@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from referee.core.records import AttemptEnded, AttemptPlanned
+from referee.core.spending import usd
 from referee.publish import words
 from referee.publish.gate import objections
 from referee.publish.names import AgentNames
@@ -64,6 +65,13 @@ def test_sizes_and_money() -> None:
     assert words.binary(64 * 1024**2) == "64 MiB"
     assert words.money(0.0) == "0.00 USD"
     assert words.money(0.0042) == "0.0042 USD"
+    assert words.money(0.0000012) == "0.0000012 USD"
+    assert [usd(amount) for amount in (3.0, 0.000001, 0.5, 2_000_000.0)] == [
+        "3 USD",
+        "0.000001 USD",
+        "0.5 USD",
+        "2000000 USD",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from referee.cli.wiring import (
     open_stores,
     workspace_id,
 )
-from referee.core.spending import SpendingFacts
+from referee.core.spending import SpendingFacts, usd
 from referee.errors import ConfigError, UsageError
 from referee.protocols import Agent
 from referee.runner.agent_check import Bounds, Checked, check_agent
@@ -87,7 +87,7 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
     else:
         if agent.need is not None:
             facts["price"] = "not known" if lack is not None else _price(facts["price"], opened.config.keys.broker)
-            facts["cap_usd"] = f"{facts['cap_usd']:g} USD a run"
+            facts["cap_usd"] = f"{usd(facts['cap_usd'])} a run"
         for label, value in facts.items():
             typer.echo(f"{label:10} {value if value is not None else 'none'}")
     if lack is not None:
@@ -114,7 +114,7 @@ def check(
     rules = make_rules(stores.workspace, None, None)
     if cap_usd is not None and cap_usd > rules.cap_usd:
         raise UsageError(
-            f"--cap-usd {cap_usd:g} is more than the workspace's cap of {rules.cap_usd:g} USD",
+            f"--cap-usd {cap_usd:g} is more than the workspace's cap of {usd(rules.cap_usd)}",
             todo="give a lower one, or raise cap_usd in [keys] of referee.toml",
         )
     bounds = Bounds(
@@ -211,7 +211,7 @@ def _spending(spending: SpendingFacts) -> dict[str, str]:
     gone = "deleted" if spending.deleted else "NOT known to be deleted"
     return {
         "tokens": ", ".join(told) or f"the broker {spending.broker} does not tell",
-        "cost": f"{cost} of at most {spending.cap_usd:g} USD",
+        "cost": f"{cost} of at most {usd(spending.cap_usd)}",
         "key": f"{spending.key}: {gone}: {spending.how}",
     }
 
@@ -219,7 +219,7 @@ def _spending(spending: SpendingFacts) -> dict[str, str]:
 def _price(price: dict[str, Any] | None, broker: str) -> str:
     if price is None:
         return f"the broker {broker} reckons itself"
-    told = f"{price['input']:g} USD in and {price['output']:g} USD out, a million tokens"
+    told = f"{usd(price['input'])} in and {usd(price['output'])} out, a million tokens"
     return f"{told} ({price['source']})"
 
 

@@ -11,7 +11,9 @@ from referee.adapters.keys.ledger import Entry, Ledger
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import gateway_keys, make_keys, open_stores
+from referee.core.spending import usd
 from referee.errors import CouldNotVerify
+from referee.publish import words
 
 app = typer.Typer(no_args_is_help=True, help="The one key of each run with a model.")
 
@@ -32,8 +34,8 @@ def list_keys(workspace: WorkspaceOption = None, as_json: JsonOption = False) ->
     table = columns("run", "broker", "model", "cap>", "spent>", "made", "state")
     for entry in entries:
         spent = entry.spending.spent_usd if entry.spending is not None else None
-        cost = "not known" if spent is None else f"{spent:.4f} USD"
-        cells = (entry.run, entry.broker, entry.model, f"{entry.cap_usd:g} USD", cost, entry.made_at, _state(entry))
+        cost = "not known" if spent is None else words.money(spent)
+        cells = (entry.run, entry.broker, entry.model, usd(entry.cap_usd), cost, entry.made_at, _state(entry))
         table.add_row(*map(plain, cells))
     lay(console, table)
 

@@ -6,6 +6,7 @@ million tokens; a model without a price is an error, never free.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Literal
 
 from referee.core.facts import Fact
@@ -147,3 +148,8 @@ def upper_usd(request_bytes: int, max_output_tokens: int, price: Price) -> float
     """
     dearest = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0, price.cache_write_long or 0.0)
     return (request_bytes * dearest + max_output_tokens * price.output) / 1e6 + price.per_request
+
+
+def usd(amount: float) -> str:
+    """An amount in words, as exact as it was set and without an exponent: ``3 USD``, ``0.000001 USD``."""
+    return f"{Decimal(f'{amount:g}'):f} USD"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from referee.core.budgets import PUBLISHED_SECONDS
 from referee.core.failure import Cause
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned
-from referee.core.spending import CAP_USD
+from referee.core.spending import CAP_USD, usd
 
 #: Editions before this one score the report as the agent wrote it; they are shown for comparison, not released.
 RELEASED_EDITION = 2
@@ -54,7 +54,7 @@ def objections(
         )
     cap = lock.agent.cap_usd
     if cap is not None and cap != CAP_USD:
-        found.append(f"its key's cap was {cap:g} USD; the published cap is {CAP_USD:g} USD")
+        found.append(f"its key's cap was {usd(cap)}; the published cap is {usd(CAP_USD)}")
     if lock.edition < RELEASED_EDITION:
         found.append(f"it was planned under edition {lock.edition}, which scores the report without corroboration")
     if any(mark in lock.harness_version for mark in _LOCAL_MARKS):

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from referee.core.spending import usd
 from referee.scoring.render import number
 
 #: How each code of the rules is said (methodology §5, §6, §9).
@@ -134,8 +135,10 @@ def binary(value: int) -> str:
 
 
 def money(value: float) -> str:
-    """US dollars, to the hundredth of a cent where it is that small."""
-    return f"{value:.2f} USD" if value == 0 or value >= 0.01 else f"{value:.4f} USD"  # noqa: PLR2004
+    """US dollars, to the hundredth of a cent where it is that small; what is smaller still with two digits."""
+    if value == 0 or value >= 0.01:  # noqa: PLR2004
+        return f"{value:.2f} USD"
+    return f"{value:.4f} USD" if value >= 0.0001 else usd(float(f"{value:.2g}"))  # noqa: PLR2004
 
 
 def short(digest: str) -> str:

@@ -20,7 +20,7 @@ from referee.adapters.recorder import Caps, Recorded, RecordingFiles, record
 from referee.benchmarks.bringup.mission import mission
 from referee.core.records import Limits
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
-from referee.core.spending import SpendingFacts
+from referee.core.spending import SpendingFacts, usd
 from referee.core.transcript import transcript
 from referee.errors import (
     AgentUnavailable,
@@ -278,7 +278,7 @@ class _Check:
                 f"the model of the agent {name} did not answer: {why}", todo="see to the upstream, then check again"
             )
         if spending.capped:
-            return Finding(f"the agent {name} reached the cap of {spending.cap_usd:g} USD before it had done one step")
+            return Finding(f"the agent {name} reached the cap of {usd(spending.cap_usd)} before it had done one step")
         if spending.calls == 0:
             return Finding(
                 f"the agent {name} asked its model nothing that was let through; it ended with {self._ended()}",

@@ -12,7 +12,7 @@ from referee.benchmarks.bringup.instructions import instructions_digest
 from referee.benchmarks.bringup.mission import mission, mission_digest
 from referee.core.budgets import PUBLISHED_SECONDS, Budget, Tier, choose_budget
 from referee.core.records import AgentRef, BudgetRef, EnvironmentRef, Limits, Lock, SubjectRef
-from referee.core.spending import CAP_USD
+from referee.core.spending import CAP_USD, usd
 from referee.protocols import Agent, AgentStart, Placement, Sandbox, Source
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -90,7 +90,7 @@ class Plan:
                 f"{PUBLISHED_SECONDS[self.budget.tier]} s"
             )
         if self.agent.need is not None and self.rules.cap_usd != CAP_USD:
-            objections.append(f"the key's cap is {self.rules.cap_usd:g} USD, the methodology's is {CAP_USD:g} USD")
+            objections.append(f"the key's cap is {usd(self.rules.cap_usd)}, the methodology's is {usd(CAP_USD)}")
         return objections
 
 

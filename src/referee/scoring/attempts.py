@@ -10,6 +10,7 @@ from typing import Any
 from referee.core.failure import CLAIMS_NOTHING, FAILURES, Cause
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, SubjectRef
 from referee.core.report import Report, parse_report
+from referee.core.spending import usd
 from referee.errors import ReportRejected, UsageError
 from referee.scoring.beside import Beside
 from referee.scoring.bringup import EDITIONS, Edition, Outcome, Rows, Score, claims_of, score
@@ -292,7 +293,7 @@ def _why_no_pass(
         spending = end.spending if isinstance(end, AttemptEnded) else None
         if spending is not None and spending.capped:
             return (
-                f"its key's cap of {spending.cap_usd:g} USD stopped its calls, and the agent ended without a report, "
+                f"its key's cap of {usd(spending.cap_usd)} stopped its calls, and the agent ended without a report, "
                 "which claims nothing"
             )
         return "the agent ended without a report, which claims nothing"

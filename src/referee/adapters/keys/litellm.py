@@ -16,7 +16,7 @@ from typing import Any
 
 from referee.adapters.keys.broker_api import BrokerApi, BrokerFault
 from referee.adapters.keys.brokered import Held, Made, Settle
-from referee.core.spending import Broker, Dialect
+from referee.core.spending import Broker, Dialect, usd
 
 _NOT_FOUND = 404
 _REFUSED = {400, 401, 403}
@@ -59,7 +59,7 @@ class LiteLLM:
             raise BrokerFault("the LiteLLM proxy made another key than the one it was given")
         if not isinstance(budget, int | float) or budget > cap_usd + _CENT_OF_A_CENT or answer.get("budget_duration"):
             self.delete(wished.key)
-            raise BrokerFault(f"the LiteLLM proxy made a key with the budget {budget!r} instead of {cap_usd:g} USD")
+            raise BrokerFault(f"the LiteLLM proxy made a key with the budget {budget!r} instead of {usd(cap_usd)}")
         return wished
 
     def would_be(self, wish: str) -> Made:

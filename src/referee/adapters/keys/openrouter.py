@@ -15,7 +15,7 @@ from typing import Any
 
 from referee.adapters.keys.broker_api import BrokerApi, BrokerFault
 from referee.adapters.keys.brokered import Held, Made, Settle
-from referee.core.spending import Broker, Dialect
+from referee.core.spending import Broker, Dialect, usd
 
 HOME = "https://openrouter.ai/api"
 
@@ -56,7 +56,7 @@ class OpenRouter:
             raise BrokerFault("OpenRouter made a key and did not tell it")
         if not isinstance(limit, int | float) or limit > cap_usd + _CENT_OF_A_CENT or data.get("limit_reset"):
             self.delete(key)
-            raise BrokerFault(f"OpenRouter made a key with the limit {limit!r} instead of {cap_usd:g} USD")
+            raise BrokerFault(f"OpenRouter made a key with the limit {limit!r} instead of {usd(cap_usd)}")
         return Made(key, secret)
 
     def would_be(self, wish: str) -> None:  # noqa: ARG002 — the seam's

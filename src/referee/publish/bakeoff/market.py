@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from referee.core.spending import usd
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Items, Para, Row, Section, cells, table
 from referee.publish.bakeoff.who import Names, label, target
@@ -70,7 +71,7 @@ def _offer(one: Market, offer: Offer, names: Names) -> Row:
         Cell(names(one.snapshot.target), below=one.snapshot.source),
         f"{moment(one.snapshot.at)} UTC",
         Cell(offer.provider, below=offer.quantisation),
-        *(_NOT_SAID if usd is None else f"{usd:g} USD" for usd in (offer.input_usd, offer.output_usd)),
+        *(_NOT_SAID if price is None else usd(price) for price in (offer.input_usd, offer.output_usd)),
         _NOT_SAID if offer.uptime is None else figures.percent(offer.uptime / 100),
         _NOT_SAID if offer.tokens_per_second is None else figures.speed(offer.tokens_per_second),
     )

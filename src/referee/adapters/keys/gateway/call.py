@@ -25,7 +25,7 @@ from referee.adapters.keys.gateway.dialects import Route, dialect_near, error_bo
 from referee.adapters.keys.gateway.forward import Forwarded, Forwarder, NoAnswer, kept_headers
 from referee.adapters.keys.gateway.metering import MOST_READ, NOTHING, Events, Metered, read_answer, read_failure
 from referee.adapters.keys.gateway.unfit import Unfit
-from referee.core.spending import Dialect, Exchange, upper_usd
+from referee.core.spending import Dialect, Exchange, upper_usd, usd
 
 #: The largest request that is taken; real ones stay below a few megabytes.
 MOST_REQUEST = 8 * 2**20
@@ -152,7 +152,7 @@ class Call:
         most = account.seen.most_tokens(asked)
         so.upper = upper_usd(most, asked.max_output_tokens, account.tariff.dearest)
         if not await account.hold(so.upper):
-            left = f"this call might exceed what is left of the run's {account.cap_usd:g} USD, so it was not sent"
+            left = f"this call might exceed what is left of the run's {usd(account.cap_usd)}, so it was not sent"
             raise Unfit(left, "cap", 402)
         self._held = True
 

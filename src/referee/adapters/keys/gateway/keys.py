@@ -20,7 +20,7 @@ from referee.adapters.keys.gateway.upstream import Upstream
 from referee.adapters.keys.ledger import Entry, Ledger
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
 from referee.core.redaction import Redactor
-from referee.core.spending import Broker, Exchange, SpendingFacts, upper_usd
+from referee.core.spending import Broker, Exchange, SpendingFacts, upper_usd, usd
 from referee.core.spending_sums import credential_refused
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Access, Issued, ModelNeed
@@ -115,7 +115,7 @@ class GatewayKeys:
         if cap_usd is not None and cap_usd < least:
             least = math.ceil(least * 10_000) / 10_000
             raise ConfigError(
-                f"the cap of {cap_usd:g} USD can hold no call of the model {need.model}: one may cost {least:g} USD, "
+                f"the cap of {usd(cap_usd)} can hold no call of the model {need.model}: one may cost {usd(least)}, "
                 f"with an answer of {upstream.max_output_tokens} tokens",
                 todo=f"set cap_usd in [keys] of referee.toml to {least:g} or more, or lower max_output_tokens in "
                 f"[upstreams.{need.upstream}]",
