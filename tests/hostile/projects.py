@@ -138,7 +138,7 @@ cat > /var/tmp/now.py <<'PY'
 exec(open("/var/tmp/call.py").read())
 print("own:", [call() for _ in range(3)])
 print("another model:", call(model="gpt-5"), "another path:", call("/embeddings"), call("/../admin"), call("/files"))
-print("beyond the cap:", call(most=100_000_000), "another key:", call(key="sk-run-" + "0" * 48))
+print("beyond the cap:", call(most=100_000_000, words="x" * 20_000), "another key:", call(key="sk-run-" + "0" * 48))
 PY
 python3 /var/tmp/now.py
 cat > /var/tmp/on.py <<'PY'
