@@ -23,6 +23,8 @@ from referee.adapters.store.evidence import LocalEvidence
 from referee.cli import bringup
 from referee.cli.keys_at_start import keys_at_start
 from referee.cli.wiring import open_stores
+from referee.core.records import AttemptEnded
+from referee.errors import ConfigError
 from referee.runner import series
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
@@ -157,6 +159,19 @@ def test_a_model_that_fails_everybody_at_the_end_is_no_failure_of_the_agent(
     assert (attempt["cause"], attempt["valid"], attempt["retry"]) == ("model_unavailable", False, True)
     assert attempt["spending"]["ended_by_upstream"]
     assert "model" in attempt["reason"]
+
+
+def test_a_key_that_the_upstream_refuses_in_a_run_ends_the_series_at_once(
+    workspace: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where everybody may read the list of models."""
+    monkeypatch.setattr("referee.adapters.keys.gateway.knock.knock", lambda *_: None)
+    monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key-0123456789")
+    with pytest.raises(ConfigError, match=r"^the upstream local refused SCRIPTED_KEY \(401\)$"):
+        measure_script(workspace, "square", NO_REPORT)
+    (ended,) = [one for one in open_stores(workspace).records.read() if isinstance(one, AttemptEnded)]
+    assert ended.spending is not None
+    assert ended.spending.ended_by_upstream
 
 
 def test_a_failure_that_the_gateway_does_not_get_itself_voids_nothing(workspace: Path, model: ScriptedModel) -> None:
