@@ -339,6 +339,18 @@ def test_agents_that_must_not_pass_hold_no_rank_and_bring_no_subject_under_revie
     assert verify_public(written.root / "site").agents == 4
 
 
+@pytest.mark.parametrize(("edition", "claim"), [(1, report()), (2, None)])
+def test_agents_that_must_not_pass_say_nothing_of_a_project(
+    tmp_path: Path, edition: int, claim: dict[str, Any] | None
+) -> None:
+    """Neither a liar's pass under the first edition nor two failures of an agent that does nothing."""
+    written = Written(tmp_path)
+    written.write(tuple(Try(f"r-{number}", "a", claim, agent="liar", edition=edition) for number in (1, 2)))
+    build(written)
+    subject = document(written, "subjects/a.json")
+    assert (subject["verdict"], len(subject["attempts"])) == ("not_yet_verified", 2)
+
+
 def test_a_run_that_its_keys_cap_stopped_looks_like_one(tmp_path: Path) -> None:
     written = Written(tmp_path)
     spending = SpendingFacts(

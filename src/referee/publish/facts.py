@@ -15,7 +15,7 @@ from referee.protocols import Evidence
 from referee.publish.attachments import Attachments
 from referee.publish.brands import brand_of
 from referee.publish.gate import never, objections
-from referee.publish.mapping import Mapping
+from referee.publish.mapping import REGRESSION, Mapping
 from referee.publish.names import AgentNames
 from referee.publish.neutral import Copies, Face, Neutralizer
 from referee.publish.replays import replay_views
@@ -210,8 +210,10 @@ def _score(score: Score, edition: int) -> ScoreView:
 
 def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: bool) -> SubjectView:
     current = [run for run in runs if run.current]
-    aside = [run for run in current if run.valid and run.never]
-    deciders = deciding([run for run in current if not run.never], aside)
+    # Agents that are made not to pass test the rules; they say nothing of a project.
+    tested = [run for run in current if run.planned.lock.agent.name not in REGRESSION]
+    aside = [run for run in tested if run.valid and run.never]
+    deciders = deciding([run for run in tested if not run.never], aside)
     counted = [run for run in deciders if run.valid]
     said = str(verdict(deciders))
     last = current[-1]
@@ -228,7 +230,7 @@ def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: b
         repository=_text(repository, "url"),
         runs=tuple(runs),
         counted=len(counted),
-        invalid=sum(1 for run in current if not run.valid and run.state != "open"),
+        invalid=sum(1 for run in tested if not run.valid and run.state != "open"),
         earlier=sum(1 for run in runs if not run.current),
         under_review=under,
         unstable=_unstable(counted),
