@@ -172,6 +172,7 @@ def test_a_key_that_the_upstream_refuses_in_a_run_ends_the_series_at_once(
     (ended,) = [one for one in open_stores(workspace).records.read() if isinstance(one, AttemptEnded)]
     assert ended.spending is not None
     assert ended.spending.ended_by_upstream
+    assert "refused our credential (401)" in ended.detail
 
 
 def test_a_failure_that_the_gateway_does_not_get_itself_voids_nothing(workspace: Path, model: ScriptedModel) -> None:

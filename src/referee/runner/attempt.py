@@ -150,7 +150,7 @@ def _with_its_key(attempt: _Attempt) -> None:
         _on_a_machine(attempt, spec)
     finally:
         _revoke(attempt)
-    name_cause_of_model(seen)
+    name_cause_of_model(seen, credential_refused=key is not None and key.credential_refused)
     if seen.would_count_as_no_pass:
         with phase("network"):
             _ask_fresh_machine(attempt, spec)

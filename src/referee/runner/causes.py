@@ -68,7 +68,7 @@ def name_cause_of_rerun(seen: Seen, machine: Machine) -> None:
                 seen.rerun = again.model_copy(update={"could_not_run": f"it ran into the machine's limit of {trouble}"})
 
 
-def name_cause_of_model(seen: Seen) -> None:
+def name_cause_of_model(seen: Seen, *, credential_refused: bool = False) -> None:
     """An agent whose model, or whose way to it, failed at the end claims no pass through no fault of its own.
 
     A key that reached its cap is no such cause: the cap is one of the conditions that are equal for all.
@@ -80,11 +80,14 @@ def name_cause_of_model(seen: Seen) -> None:
         seen.found_out(Cause.GATEWAY_FAILED, f"{FAILURES[Cause.GATEWAY_FAILED].sentence}: {spending.broken}")
     elif spending.ended_by_upstream:
         failed = "" if spending.failed_upstream is None else f" ({spending.failed_upstream} of {spending.calls} calls)"
-        seen.found_out(
-            Cause.MODEL_UNAVAILABLE,
-            f"{FAILURES[Cause.MODEL_UNAVAILABLE].sentence}: its upstream failed the last call of the run{failed} "
-            "and did not answer the gateway itself either",
+        said = (
+            f"the upstream of the agent's model refused our credential (401), in the last call of the run{failed} and "
+            "when the gateway asked itself"
+            if credential_refused
+            else f"{FAILURES[Cause.MODEL_UNAVAILABLE].sentence}: its upstream failed the last call of the run{failed} "
+            "and did not answer the gateway itself either"
         )
+        seen.found_out(Cause.MODEL_UNAVAILABLE, said)
 
 
 def name_cause_of_silence(seen: Seen, fresh: Machine, gateway: tuple[str, int] | None) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from referee.core.spending import SpendingFacts
+from referee.core.spending import Exchange, SpendingFacts
+from referee.core.spending_sums import credential_refused
 from referee.errors import ConfigError, KeyUnavailable
 from referee.protocols import Agent, Issued, Keys, Machine, Sandbox
 
@@ -34,6 +35,8 @@ class KeyOfRun:
     def __init__(self, run: str, agent: Agent, keys: Keys | None) -> None:
         self.gateway: tuple[str, int] | None = None
         self.screen: Screen | None = None
+        #: The run ended because its upstream took our credential no more; known once the key is closed.
+        self.credential_refused = False
         self._run = run
         self._agent = agent
         self._keys = keys
@@ -92,4 +95,7 @@ class KeyOfRun:
         exchanges = self._keys.exchanges(self._run)
         if exchanges is not None:
             (directory / EXCHANGES_NAME).write_bytes(exchanges)
+            if spending is not None and spending.ended_by_upstream:
+                log = [Exchange.model_validate_json(line) for line in exchanges.splitlines()]
+                self.credential_refused = credential_refused(log)
         return spending
