@@ -42,7 +42,7 @@ lint: $(STAMP)
 	@$(BIN)/lint-imports --no-cache --config pyproject.toml >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
 
 test: environment lint
-	@$(BIN)/pytest
+	@bash scripts/test.sh
 
 test-fast: setup
 	@$(BIN)/pytest -n auto -m "not slow and not engine and not registry and not browser"
