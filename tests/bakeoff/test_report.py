@@ -19,6 +19,7 @@ from referee.errors import Finding
 from referee.publish.bakeoff import markdown
 from referee.publish.bakeoff.report import write_report
 from referee.publish.facts import Facts
+from referee.publish.mapping import FILE_NAME, read_mapping
 from referee.publish.words import visible
 from referee.runner.bakeoff.report import gather
 from referee.runner.verify_site import verify_site
@@ -244,7 +245,11 @@ def test_the_site_lists_the_report_and_keeps_it(world: World, report: Path) -> N
     assert "board" in listed
     assert json.loads((report.parent / "index.json").read_bytes())["reports"][0]["shards"] == 6
     site = world.root / "site"
-    facts = Facts(RecordFiles(world.root / "records").read(), LocalEvidence(world.root / "evidence"))
+    facts = Facts(
+        RecordFiles(world.root / "records").read(),
+        LocalEvidence(world.root / "evidence"),
+        mapping=read_mapping(world.root / FILE_NAME),
+    )
     assert verify_site(facts, site).not_compared == ""
     (site / "bakeoff" / "stray.html").write_text("x")
     with pytest.raises(Finding, match="stray"):
