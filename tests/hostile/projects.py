@@ -193,7 +193,7 @@ yes 0123456789abcdefghijklmnopqrstuvwxyz
 mknod /tmp/disk b 8 0; mount -t proc none /mnt; echo x > /proc/sys/kernel/core_pattern
 ls -l /var/run/docker.sock /run/docker.sock; ls /proc/1/root/../../..; cat /dev/mem | head -c 1; nsenter -t 1 -a true
 chroot /proc/1/root true; python3 -c "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"
-(while :; do ln -sfn /etc/shadow /work/report.json; done) >/dev/null 2>&1 &
+(while :; do ln -sfn /etc/shadow /work/.next; mv -fT /work/.next /work/report.json; done) >/dev/null 2>&1 &
 mkdir -p /work/project/../../../../../../../../etc/referee-was-here
 true
 """,
