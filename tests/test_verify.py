@@ -390,6 +390,8 @@ def test_nothing_there_matches_nothing(tmp_path: Path) -> None:
     shop = open_shop(tmp_path / "w")
     with pytest.raises(NothingMatched, match="nothing to verify"):
         verify(shop.records, shop.evidence, shop.scores)
+    assert getattr(shop.referee("verify").exception, "exit_code", None) == 2, "a named workspace that is not there"
+    (tmp_path / "w").mkdir(exist_ok=True)
     assert getattr(shop.referee("verify").exception, "exit_code", None) == 5
 
 

@@ -35,11 +35,13 @@ ENDS: dict[str, dict[str, Any]] = {
     "hides": {"cause": None, **NOTHING},
     "fills": {"cause": "disk_limit", **NOTHING},
     "floods": {"cause": "recording_limit", **NOTHING},
-    "forks": {"cause": "deadline", "outcome": "timeout", "total": 0},
+    "forks": {"total": 0},  # and one of ENDS_OF_FORKS
     "reports": {"cause": None, "outcome": "fail", "corroboration": "not_observed"},
     "reaches": {"cause": "report_broken", **NOTHING},
 }
 assert set(ENDS) == {*HOSTILE, "honest"}
+#: The bomb holds the agent until its time is up, or the agent cannot fork any more and ends: both are failures of its own.
+ENDS_OF_FORKS = {("deadline", "timeout"), (None, "fail")}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,6 +58,7 @@ def test_it_ends_in_a_correct_record(attempts: Attempts, kind: str) -> None:
     attempt = attempts.of(kind).attempt
     assert attempt["valid"] is True, attempt["reason"]
     assert {name: attempt[name] for name in ENDS[kind]} == ENDS[kind], attempt["reason"]
+    assert kind != "forks" or (attempt["cause"], attempt["outcome"]) in ENDS_OF_FORKS, attempt["reason"]
     assert attempt["quiet"]["confirmed"] is True
     assert "was found on this host" in attempt["quiet"]["how"]
     assert attempt["retry"] is False

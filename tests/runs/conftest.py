@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -93,6 +94,8 @@ def referee(*arguments: str, timeout: float = 600, peak: Path | None = None) -> 
         timeout=timeout,
         check=False,
         stdin=subprocess.DEVNULL,
+        # A copy: attempts are made in threads while a test sets variables, and a child may not read them half changed.
+        env=dict(os.environ),
     )
 
 
