@@ -40,7 +40,7 @@ ENDS: dict[str, dict[str, Any]] = {
     "reaches": {"cause": "report_broken", **NOTHING},
 }
 assert set(ENDS) == {*HOSTILE, "honest"}
-#: The bomb holds the agent until its time is up, or the agent cannot fork any more and ends: both are failures of its own.
+#: The bomb holds the agent until its time is up, or the agent cannot fork any more and ends: both are its own failures.
 ENDS_OF_FORKS = {("deadline", "timeout"), (None, "fail")}
 
 
