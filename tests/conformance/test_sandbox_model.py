@@ -217,8 +217,8 @@ def test_a_hostile_tree_names_nothing_outside_itself(make: Make, tmp_path: Path)
         assert not member.islnk() or member.linkname in members
         above = [name.rsplit("/", depth)[0] for depth in range(1, name.count("/") + 1)]
         assert all(members[one].isdir() for one in above), "an entry stands below a link"
-    if not hasattr(tarfile, "data_filter"):  # the run as nobody may have an older Python: the rest is about its library
-        return
+    if not hasattr(tarfile, "data_filter"):  # only where the run as nobody gets an older Python than the suite itself
+        pytest.skip("this Python unpacks archives without a filter: what it would refuse is seen in the run as root")
     with machine.take("/work/trap") as stream:
         whole = io.BytesIO(stream.read())
     refused = []
