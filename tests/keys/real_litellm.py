@@ -12,6 +12,7 @@ import pwd
 import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class RealProxy:
 def real_litellm(home: Path) -> Iterator[RealProxy]:
     """The proxy, while the block runs; everything of it lies in ``home``."""
     part = _installed("gateway")
-    with _postgres(home / "database") as database:
+    with _postgres() as database:
         packages = next((part / "lib").glob("python3*/site-packages"))
         scripts = sorted((packages / "litellm_proxy_extras" / "migrations").glob("*/migration.sql"))
         assert scripts, "the proxy brings no migrations"
@@ -77,19 +78,21 @@ def real_litellm(home: Path) -> Iterator[RealProxy]:
 
 
 @contextmanager
-def _postgres(directory: Path) -> Iterator[str]:
-    """The address of a PostgreSQL server of its own."""
+def _postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of its own, while the block runs."""
+    # Not in pytest's directory: it is its owner's alone, and each pytest that starts beside this one makes it so again.
+    with tempfile.TemporaryDirectory(prefix="referee-postgres-", dir="/var/tmp") as directory:
+        yield from _postgres_in(Path(directory))
+
+
+def _postgres_in(directory: Path) -> Iterator[str]:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not programs or shutil.which("psql") is None:
         skip_or_fail("PostgreSQL is missing (apt-get install postgresql)")
-    directory.mkdir()
     user = {}
     if os.geteuid() == 0:  # it refuses to run as root
         account = pwd.getpwnam("postgres")
         os.chown(directory, account.pw_uid, account.pw_gid)
-        for parent in directory.parents:
-            if parent.stat().st_mode & 0o005 != 0o005:  # pytest's own directories are for their owner alone
-                parent.chmod(parent.stat().st_mode | 0o055)
         user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     data, port = directory / "data", _free_port()
     initdb = [str(programs[-1]), "-D", str(data), "-A", "trust", "-U", "litellm", "--no-sync"]
