@@ -18,7 +18,10 @@ from typing import Any
 
 from referee.errors import UsageError
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+#: A value that holds itself ends as one that is nested too deeply.
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
+)
 
 
 def canonical_bytes(value: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from referee.adapters.store.answers import AnswerLog
 from referee.adapters.store.exclusive import create_exclusively, write_whole
 from referee.core.bakeoff import ShardClosed, ShardOpened
+from referee.core.canonical import canonical_bytes
 from referee.core.chain import forge, genesis
 from referee.core.redaction import Redactor
 from referee.errors import CouldNotVerify
@@ -179,8 +180,8 @@ class Commits:
     def _append(self, shard: Shard, bodies: list[dict[str, Any]]) -> None:
         first = shard.seq, shard.prev
         lines, last = self._forged(bodies, first)
-        # All lines are looked into in one go; only where one of them holds a credential, each is.
-        if self._redactor.holds(b"".join(lines)):
+        # All that may quote is looked into in one go; only where a credential stands in it, each is.
+        if self._redactor.holds_any(list(_quotes(bodies))):
             lines, last = self._forged([self._without_credentials(body) for body in bodies], first)
         write_whole(shard.descriptor, b"".join(lines))
         os.fdatasync(shard.descriptor)
@@ -199,6 +200,17 @@ class Commits:
     def _without_credentials(self, body: dict[str, Any]) -> dict[str, Any]:
         said = {name: body[name] for name in _MAY_QUOTE if name in body}
         return {**body, **self._redactor.redact_value(said)}
+
+
+def _quotes(bodies: list[dict[str, Any]]) -> Iterator[bytes]:
+    """What of these lines may quote an answer, as bytes."""
+    for body in bodies:
+        for name in _MAY_QUOTE:
+            said = body.get(name)
+            if isinstance(said, str):
+                yield said.encode("utf-8", "surrogatepass")
+            elif said is not None:
+                yield canonical_bytes(said)
 
 
 def _refusal(exc: Exception) -> CouldNotVerify:
