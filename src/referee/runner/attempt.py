@@ -107,7 +107,7 @@ def run_attempt(
     try:
         _with_its_key(attempt)
     except tuple(_CAUSE_OF_ERROR) as exc:
-        seen.end(next(cause for kind, cause in _CAUSE_OF_ERROR.items() if isinstance(exc, kind)), exc.message)
+        seen.end(_cause_of(exc), exc.message)
     except OSError as exc:
         if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
             seen.end(Cause.INTERNAL, f"{type(exc).__name__}: {exc}")
@@ -123,6 +123,10 @@ def run_attempt(
         screen = key.screen if key is not None else None
         conclude(run, directory, seen, journal, records=bench.records, evidence=bench.evidence, screen=screen)
     return run
+
+
+def _cause_of(exc: RefereeError) -> Cause:
+    return next(cause for kind, cause in _CAUSE_OF_ERROR.items() if isinstance(exc, kind))
 
 
 @dataclass
@@ -151,9 +155,13 @@ def _with_its_key(attempt: _Attempt) -> None:
     finally:
         _revoke(attempt)
     name_cause_of_model(seen, credential_refused=key is not None and key.credential_refused)
-    if seen.would_count_as_no_pass:
-        with phase("network"):
-            _ask_fresh_machine(attempt, spec)
+    if seen.may_lack_a_network:
+        try:
+            with phase("network"):
+                _ask_fresh_machine(attempt, spec)
+        except tuple(_CAUSE_OF_ERROR) as exc:
+            # What could not be asked is not known to be the agent's failure, whatever ended its work.
+            seen.found_out(_cause_of(exc), exc.message)
 
 
 def _machine_spec(attempt: _Attempt) -> MachineSpec:
@@ -244,7 +252,7 @@ def _revoke(attempt: _Attempt) -> None:
 
 
 def _ask_fresh_machine(attempt: _Attempt, spec: MachineSpec) -> None:
-    """An attempt that claims no pass is a measurement only if a fresh machine has a network and a way to the model."""
+    """An attempt without a pass is a measurement only if a fresh machine has a network and a way to the model."""
     seen = attempt.seen
     fresh = _new_machine(attempt, spec)
     try:

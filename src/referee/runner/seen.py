@@ -40,8 +40,19 @@ class Seen:
 
     @property
     def would_count_as_no_pass(self) -> bool:
-        """Whether the attempt stands as a measurement of an agent that claims no pass."""
-        claims = self.report is not None and self.report.test_depth != "tier3_none"
-        if self.cause in CLAIMS_NOTHING:
+        """Whether the attempt stands as a measurement of an agent that claims no pass.
+
+        At the time limit it does whatever its report says: a timeout scores 0 in every row (methodology §6).
+        """
+        if self.cause in CLAIMS_NOTHING or self.cause is Cause.DEADLINE:
             return True
-        return self.cause in {None, Cause.DEADLINE} and not claims
+        return self.cause is None and (self.report is None or self.report.test_depth == "tier3_none")
+
+    @property
+    def may_lack_a_network(self) -> bool:
+        """Whether a network of ours that is down may explain it: no pass is claimed, or the claim failed when it was
+        run again.
+        """
+        again = self.rerun
+        failed = again is not None and again.could_not_run is None and (again.timed_out or again.exit_status != 0)
+        return self.would_count_as_no_pass or (self.cause is None and failed)
