@@ -11,6 +11,7 @@ import pytest
 
 from referee.adapters.recorder import Recorded
 from referee.cli import bringup
+from referee.cli.wiring import choose_sandbox
 from referee.core.failure import Cause
 from referee.core.records import RerunFacts
 from referee.core.report import parse_report
@@ -70,8 +71,7 @@ def workspace(subject: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     found = subject.parent.parent
     key = "sk-upstream-of-network-Wq83hZx61LmTnB52vKd7"
     monkeypatch.setenv("SCRIPTED_KEY", key)
-    choose = bringup.choose_sandbox
-    monkeypatch.setattr(bringup, "choose_sandbox", lambda *given, **named: OneMachine(choose(*given, **named)))
+    monkeypatch.setattr(bringup, "choose_sandbox", lambda *given, **named: OneMachine(choose_sandbox(*given, **named)))
     with scripted_model(Play(final="It runs."), key=key) as server:
         (found / "referee.toml").write_text(config(server.url))
         yield found
