@@ -87,9 +87,8 @@ class Meter:
             found = self._read(self._told)
         except (KeyError, TypeError, ValueError):
             return None
-        if found.usage.input <= 0 and found.usage.output <= 0:
-            return None
-        return found
+        # No request is without input: a server that says so does not know.
+        return found if found.usage.input > 0 else None
 
 
 def _count(told: dict[str, Any], *names: str) -> int:
@@ -110,9 +109,14 @@ def _details(told: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _must(told: dict[str, Any], name: str) -> int:
-    if told.get(name) is None:
-        raise KeyError(name)
+    _told(told, name)
     return _count(told, name)
+
+
+def _told(told: dict[str, Any], *names: str) -> None:
+    """One of the members must be there: what is not told is not nothing."""
+    if all(told.get(name) is None for name in names):
+        raise KeyError(*names)
 
 
 def _chat(told: dict[str, Any]) -> Metered:
@@ -120,6 +124,7 @@ def _chat(told: dict[str, Any]) -> Metered:
     details = _details(told, "prompt_tokens_details")
     cached = _count(details, "cached_tokens") or _count(told, "prompt_cache_hit_tokens")
     written = _count(details, "cache_write_tokens", "cache_creation_tokens")
+    _told(told, "completion_tokens", "total_tokens")
     # Some count thoughts only in the total.
     outputs = max(outputs, _count(told, "total_tokens") - inputs)
     return Metered(_usage(inputs, outputs, cached, written))
@@ -141,6 +146,7 @@ def _messages(told: dict[str, Any]) -> Metered:
 
 def _gemini(told: dict[str, Any]) -> Metered:
     prompt, for_tools = _must(told, "promptTokenCount"), _count(told, "toolUsePromptTokenCount")
+    _told(told, "candidatesTokenCount", "totalTokenCount")
     outputs = _count(told, "candidatesTokenCount") + _count(told, "thoughtsTokenCount")
     outputs = max(outputs, _count(told, "totalTokenCount") - prompt - for_tools)
     return Metered(_usage(prompt + for_tools, outputs, _count(told, "cachedContentTokenCount"), 0))
