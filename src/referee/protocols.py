@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import BinaryIO, Literal, Protocol
 
 from referee.core.bakeoff import Retry, Sampling, Surface
@@ -95,8 +96,12 @@ class Machine(Protocol):
         environment: Mapping[str, str] | None = None,
         cwd: str = "/",
         max_output: int = 1_000_000,
+        stop: Event | None = None,
     ) -> Completed:
-        """Run ``argv`` without a terminal (stdin closed), as root, and wait."""
+        """Run ``argv`` without a terminal (stdin closed), as root, and wait.
+
+        With ``stop`` its stdin is open, and gets one line as soon as that is set: the command is to end by itself then.
+        """
 
     def put(self, tar: BinaryIO, at: str) -> None:
         """Unpack an uncompressed tar stream below the directory ``at``; owner root."""

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tarfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -217,6 +218,19 @@ def test_execute_times_out_and_kills_the_group(shared: Machine) -> None:
     while alive and time.monotonic() < deadline:
         alive = run(shared, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 98[7]'")[1]
     assert not alive
+
+
+def test_a_command_that_is_to_stop_gets_a_line_and_ends_by_itself(shared: Machine) -> None:
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    done = shared.execute(["/bin/bash", "-c", "read -r -t 60 line; echo $?"], timeout=90, stop=stop)
+    assert (done.exit_status, done.output, done.timed_out) == (0, b"0\n", False)
+    deaf = shared.execute(["/bin/bash", "-c", "sleep 1; echo ended"], timeout=90, stop=stop)
+    assert (deaf.exit_status, deaf.output) == (0, b"ended\n")
+    gone = shared.execute(["/bin/bash", "-c", "echo gone"], timeout=90, stop=threading.Event())
+    assert (gone.exit_status, gone.output) == (0, b"gone\n")
+    late = shared.execute(["/bin/bash", "-c", "sleep 60"], timeout=1, stop=threading.Event())
+    assert (late.exit_status, late.timed_out) == (None, True)
 
 
 def test_execute_truncates_and_says_so(shared: Machine) -> None:

@@ -90,6 +90,16 @@ def test_a_watch_sees_what_comes_and_goes(machine: Machine) -> None:
     assert len(seen) > 1
 
 
+def test_what_listens_as_a_short_command_ends_is_seen(machine: Machine) -> None:
+    place(machine)
+    wait = "until grep -qs ':46CF ' /proc/net/tcp; do sleep 0.02; done"
+    with Watch(machine, lambda _: None) as watch:
+        left = f"/usr/bin/python3 /tmp/serve.py 127.0.0.1 18127 >/tmp/out 2>&1 & {wait}"
+        assert machine.execute(["/bin/sh", "-c", left], timeout=30).exit_status == 0
+    assert watch.found is not None
+    assert on(watch.found, 18127).argv[-1] == "18127"
+
+
 def test_the_kernels_table_is_read_in_both_families() -> None:
     rows = """\
 row 4 0100007F:1F90 0 11

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Event
 from typing import BinaryIO
 
 from referee.adapters.recorder import CAST_NAME, RAW_NAME, TIMING_NAME, TRANSCRIPT_NAME, chunks
@@ -146,9 +147,12 @@ class ScreenedMachine:
         environment: Mapping[str, str] | None = None,
         cwd: str = "/",
         max_output: int = 1_000_000,
+        stop: Event | None = None,
     ) -> Completed:
         """Run a command; what it printed comes redacted."""
-        done = self._machine.execute(argv, timeout=timeout, environment=environment, cwd=cwd, max_output=max_output)
+        done = self._machine.execute(
+            argv, timeout=timeout, environment=environment, cwd=cwd, max_output=max_output, stop=stop
+        )
         clean = self._screen.printed(done.output, "what a command of the harness printed")
         return Completed(done.exit_status, clean, done.timed_out, done.truncated)
 

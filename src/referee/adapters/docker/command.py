@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import struct
 import time
 from collections.abc import Mapping, Sequence
+from threading import Event
 from typing import Any
 
 from referee.adapters.docker.engine import ENGINE_ERRORS, fault
@@ -16,6 +18,9 @@ from referee.protocols import Completed
 MARK = "REFEREE_COMMAND"
 #: Seconds of silence after the command's end before its output counts as whole, though a child still holds the pipe.
 SETTLE = 0.2
+#: Seconds of silence after which the engine is asked whether a command has ended; and whether it is to be stopped.
+ASK_EVERY = 0.1
+STOP_EVERY = 0.01
 
 #: Kills every process that carries the mark, shares a session with one, or descends from one; until none is found.
 KILL_TREE = f"""
@@ -56,19 +61,27 @@ def run_command(
     environment: Mapping[str, str] | None,
     cwd: str,
     max_output: int,
+    stop: Event | None = None,
 ) -> Completed:
-    """Run ``argv`` to its end or the timeout; keep the first ``max_output`` bytes of stdout and stderr together."""
+    """Run ``argv`` to its end or the timeout; keep the first ``max_output`` bytes of stdout and stderr together.
+
+    Once ``stop`` is set, the command gets a line on its standard input, which without it is closed.
+    """
     mark = secrets.token_hex(12)
     try:
         exec_id = client.exec_create(
-            container, list(argv), workdir=cwd, environment={**(environment or {}), MARK: mark}
+            container,
+            list(argv),
+            workdir=cwd,
+            environment={**(environment or {}), MARK: mark},
+            stdin=stop is not None,
         )["Id"]
         stream = Stream(client.exec_start(exec_id, socket=True))
     except ENGINE_ERRORS as exc:
         raise fault(exc, "starting a command") from exc
     output = _Output(max_output)
     try:
-        in_time = _collect(client, exec_id, stream, output, time.monotonic() + timeout)
+        in_time = _collect(client, exec_id, stream, output, time.monotonic() + timeout, stop)
         if not in_time:
             _kill(client, container, mark)
             _collect(client, exec_id, stream, output, time.monotonic() + 5)
@@ -105,20 +118,30 @@ class _Output:
             self.truncated |= len(piece) > room
 
 
-def _collect(client: Any, exec_id: str, stream: Stream, output: _Output, until: float) -> bool:
+def _collect(
+    client: Any, exec_id: str, stream: Stream, output: _Output, until: float, stop: Event | None = None
+) -> bool:
     """Read until the command has ended and its output is whole; False when ``until`` came first."""
     quiet_since: float | None = None
+    asked = time.monotonic()
     while True:
         left = until - time.monotonic()
         if left <= 0:
             return exec_status(client, exec_id) is not None
-        data = stream.read(65536, min(left, 0.1))
+        if stop is not None and stop.is_set():
+            stop = None
+            with contextlib.suppress(OSError):  # it has ended by itself
+                stream.write(b"\n")
+        data = stream.read(65536, min(left, ASK_EVERY if stop is None else STOP_EVERY))
         if data == b"":
             return _ended(client, exec_id, until)
         if data:
             output.feed(data)
             quiet_since = None
             continue
+        if stop is not None and time.monotonic() - asked < ASK_EVERY:
+            continue
+        asked = time.monotonic()
         if exec_status(client, exec_id) is not None:
             quiet_since = quiet_since or time.monotonic()
             if time.monotonic() - quiet_since >= SETTLE:

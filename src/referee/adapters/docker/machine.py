@@ -66,6 +66,7 @@ class DockerMachine:
         environment: Mapping[str, str] | None = None,
         cwd: str = "/",
         max_output: int = 1_000_000,
+        stop: threading.Event | None = None,
     ) -> Completed:
         """Run ``argv`` without a terminal, as root, and wait."""
         self._wake()
@@ -77,6 +78,7 @@ class DockerMachine:
             environment=environment,
             cwd=cwd,
             max_output=max_output,
+            stop=stop,
         )
 
     def put(self, tar: BinaryIO, at: str) -> None:

@@ -27,6 +27,8 @@ _CHUNK = 65536
 _REST_BYTES = 1 << 20
 _UNPACK_SECONDS = 600.0
 _TAKE_SILENCE = 60.0
+#: How often a command that runs is asked whether it is to be stopped, seconds.
+_STOP_EVERY = 0.01
 _UNPACK = 'mkdir -p -- "$1" && exec tar --extract --no-same-owner --preserve-permissions --directory="$1" --file=-'
 CA_BUNDLE = "/etc/referee/ca-bundle.pem"
 CA_VARIABLES = (
@@ -112,11 +114,12 @@ class OverlayMachine:
         environment: Mapping[str, str] | None = None,
         cwd: str = "/",
         max_output: int = 1_000_000,
+        stop: threading.Event | None = None,
     ) -> Completed:
         """Run ``argv`` without a terminal and wait; a command that takes too long is killed with its group."""
-        pid, (out, status) = self._spawn(argv, environment or {}, cwd, terminal=False, feed=False)
+        pid, (out, status, *feed) = self._spawn(argv, environment or {}, cwd, terminal=False, feed=stop is not None)
         with _Collector(out, status, max_output) as collector:
-            ended = collector.collect(timeout)
+            ended = collector.collect(timeout) if stop is None else collector.collect_until(stop, feed[0], timeout)
             if not ended:
                 with contextlib.suppress(MachineFault):
                     self._namespace.ask({"op": "kill", "pid": pid})
@@ -320,6 +323,19 @@ class _Collector:
                 if not self._open:
                     poll.unregister(self._out)
         return False
+
+    def collect_until(self, stop: threading.Event, feed: int, seconds: float) -> bool:
+        """The same, and once ``stop`` is set, write a line to the program's input ``feed``, which is closed then."""
+        deadline = time.monotonic() + seconds
+        try:
+            while not stop.is_set() and time.monotonic() < deadline:
+                if self.collect(_STOP_EVERY):
+                    return True
+            with contextlib.suppress(OSError):  # it has ended by itself
+                os.write(feed, b"\n")
+        finally:
+            os.close(feed)
+        return self.collect(max(0.0, deadline - time.monotonic()))
 
     def feed(self, feed: int, stream: BinaryIO, seconds: float) -> None:
         """Write ``stream`` to the program's input as it takes it; stops early when the program ends."""

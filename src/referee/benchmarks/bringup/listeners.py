@@ -38,6 +38,7 @@ for pid in $*; do
   echo "argv $pid $($B head -c 4000 /proc/$pid/cmdline 2>/dev/null | hex)"
 done
 """
+# What stops the look comes on standard input, which no other owner's process is given.
 # The pid file of start-stop-daemon is a place that nobody can write: it must never find the tool running already.
 _SCRIPT = """
 as_owner() {
@@ -48,6 +49,9 @@ as_owner() {
   fi
 }
 FIND="B=$B$1" TELL="B=$B$2" rounds=$3 before=none
+pause() {
+  if [ -n "$B" ]; then read -t 0.05 -r told; else /bin/bash -c 'read -t 0.05 -r told'; fi
+}
 tables() { $B cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; }
 tell_all() {
   for version in 4 6; do
@@ -58,10 +62,10 @@ tell_all() {
   uids=" $(echo "$rows" | $B awk '{print $2}' | $B sort -u | $B tr '\\n' ' ')"
   for owner in $($B stat -c '%u:%g' /proc/[0-9]* 2>/dev/null | $B sort -u); do
     case "$uids" in *" ${owner%:*} "*) ;; *) continue;; esac
-    found=$(as_owner $owner "$FIND" sh $sockets)
+    found=$(as_owner $owner "$FIND" sh $sockets <&-)
     [ -n "$found" ] || continue
     echo "$found"
-    as_owner $owner "$TELL" sh $(echo "$found" | $B awk '{print $3}' | $B sort -u)
+    as_owner $owner "$TELL" sh $(echo "$found" | $B awk '{print $3}' | $B sort -u) <&-
   done
 }
 while :; do
@@ -70,21 +74,22 @@ while :; do
   before=$rows
   rounds=$((rounds - 1))
   [ $rounds -gt 0 ] || exit 0
-  $B sleep 0.05
+  if pause; then rounds=1; fi
 done
 """
 
 
-def listening(machine: Machine, *, rounds: int = 1) -> tuple[ListenerFacts, ...]:
+def listening(machine: Machine, *, rounds: int = 1, stop: threading.Event | None = None) -> tuple[ListenerFacts, ...]:
     """The machine's listening TCP ports, IPv4 and IPv6, with the process behind each.
 
-    The tables are read ``rounds`` times, twenty times a second; whatever listened in one of them is told. Sockets that
-    no process of the machine holds are left out: an overlay machine shares its host's network.
+    The tables are read ``rounds`` times, twenty times a second, or once more after ``stop`` is set; whatever listened
+    in one of them is told. More than one round needs a ``stop``. Sockets that no process of the machine holds are left
+    out: an overlay machine shares its host's network.
 
     Raises:
         MachineFault: the machine could not be asked.
     """
-    done = look(machine, _SCRIPT, _FIND, _TELL, str(rounds), timeout=_SECONDS)
+    done = look(machine, _SCRIPT, _FIND, _TELL, str(rounds), timeout=_SECONDS, stop=stop)
     return read_listening(done.output.decode("ascii", "replace"))[:MOST]
 
 
@@ -124,7 +129,7 @@ class Watch:
     def _watch(self) -> None:
         while True:
             try:
-                self._keep(now := listening(self._machine, rounds=_ROUNDS))
+                self._keep(now := listening(self._machine, rounds=_ROUNDS, stop=self._stop))
                 self._seen(now)
             except MachineFault:
                 pass  # the command may have taken all processes of the machine; the next look may succeed

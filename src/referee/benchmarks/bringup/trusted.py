@@ -6,6 +6,8 @@ agent can alter there: it is no security boundary, and what it made is never pub
 
 from __future__ import annotations
 
+from threading import Event
+
 from referee.errors import MachineFault
 from referee.protocols import TRUSTED_PATH, Completed, Machine
 
@@ -16,9 +18,16 @@ _MISSING = {126, 127}
 
 
 def look(
-    machine: Machine, script: str, *arguments: str, timeout: float = 30.0, max_output: int = 4_000_000
+    machine: Machine,
+    script: str,
+    *arguments: str,
+    timeout: float = 30.0,
+    max_output: int = 4_000_000,
+    stop: Event | None = None,
 ) -> Completed:
     """Run shell text by trusted programs. In it ``$B`` stands before each program's name, ``$1`` … are arguments.
+
+    Once ``stop`` is set, a line comes on its standard input.
 
     Raises:
         MachineFault: the machine could not be asked, or not in time.
@@ -31,6 +40,7 @@ def look(
             timeout=timeout,
             environment=environment,
             max_output=max_output,
+            stop=stop,
         )
         if done.exit_status not in _MISSING:
             break
