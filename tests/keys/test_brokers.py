@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from referee.adapters.keys.brokered import BrokeredKeys, Settle
+from referee.adapters.keys.gateway import GatewayKeys
 from referee.adapters.keys.ledger import LATE_SECONDS, Ledger
 from referee.adapters.keys.litellm import LiteLLM
 from referee.adapters.keys.openrouter import OpenRouter
@@ -350,6 +351,18 @@ def test_a_later_start_knows_the_secret_of_a_dead_run_where_it_is_derived(tmp_pa
         scene = openrouter_scene(server, tmp_path / "others")
         scene.issue()
         assert scene.open().secrets("r-one") is None
+
+
+def test_another_broker_than_a_dead_runs_own_does_not_know_its_secret(tmp_path: Path) -> None:
+    """What one broker would have made proves nothing of a key that another one made: all that may hold it is withheld."""
+    with ScriptedOpenRouter() as server:
+        openrouter_scene(server, tmp_path / "keys").issue()
+    with ScriptedLiteLLM() as server:
+        scene = litellm_scene(server, tmp_path / "keys")
+        assert scene.open().secrets("r-one") is None
+        litellm_scene(server, tmp_path / "others").issue()
+    assert GatewayKeys(tmp_path / "keys", {}).secrets("r-one") is None
+    assert GatewayKeys(tmp_path / "others", {}).secrets("r-one") is None
 
 
 def test_a_key_counts_as_left_behind_when_its_owner_is_dead_or_cannot_be_asked_for_long(tmp_path: Path) -> None:

@@ -206,9 +206,11 @@ class BrokeredKeys:
         return
 
     def secrets(self, run: str) -> Mapping[str, str] | None:
-        """The run's key and the service's own credential; after its harness died only where the key was derived."""
-        made = self._made.get(run)
-        if made is None and self._ledger.find(run) is not None:
+        """The run's key and the service's own credential; after its harness died only where the key was derived, and
+        never that of another broker.
+        """
+        made, entry = self._made.get(run), self._ledger.find(run)
+        if made is None and entry is not None and entry.broker == self.broker:
             made = self._service.would_be(derive(self._secret, "key", run))
         return self._secrets_of(made) if made is not None else None
 

@@ -230,8 +230,11 @@ class GatewayKeys:
         return self._journal.read(run)
 
     def secrets(self, run: str) -> Mapping[str, str] | None:
-        """The run's token and the real keys, as far as this process knows them; None where no key was ever issued."""
-        if not (self._directory / "secret").exists():
+        """The run's token and the real keys, as far as this process knows them; None where no key was ever issued, or
+        another broker issued it.
+        """
+        entry = self._ledger.find(run)
+        if not (self._directory / "secret").exists() or (entry is not None and entry.broker != self.broker):
             return None
         try:
             return self._secrets(self._token(run))
