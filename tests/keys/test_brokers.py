@@ -354,7 +354,7 @@ def test_a_later_start_knows_the_secret_of_a_dead_run_where_it_is_derived(tmp_pa
 
 
 def test_another_broker_than_a_dead_runs_own_does_not_know_its_secret(tmp_path: Path) -> None:
-    """What one broker would have made proves nothing of a key that another one made: all that may hold it is withheld."""
+    """What one broker would have made proves nothing of a key that another one made: what may hold it is withheld."""
     with ScriptedOpenRouter() as server:
         openrouter_scene(server, tmp_path / "keys").issue()
     with ScriptedLiteLLM() as server:
