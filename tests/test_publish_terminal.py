@@ -207,7 +207,8 @@ def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
     done = referee(tmp_path, "board")
     assert done.returncode == 0
     assert "No attempt has been recorded here yet" in done.stdout
-    assert one_document(referee(tmp_path, "board", "--json")) == {"schema": "referee.board/1", "standings": []}
+    empty: dict[str, Any] = {"schema": "referee.board/1", "edition": None, "standings": [], "other_editions": []}
+    assert one_document(referee(tmp_path, "board", "--json")) == empty
 
 
 def test_site_build_prints_the_page_to_open(workspace: Path) -> None:

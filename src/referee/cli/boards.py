@@ -16,7 +16,7 @@ from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import open_stores
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, NothingMatched
 from referee.publish import export, pages, words
-from referee.publish.views import RunView, StandingView, SubjectView
+from referee.publish.views import BoardView, RunView, StandingView, SubjectView, VerdictView
 from referee.scoring import render
 from referee.scoring.verdicts import Verdict
 
@@ -31,10 +31,12 @@ def board(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
     if not site.runs:
         console.print("No attempt has been recorded here yet: `referee bringup run SUBJECT` makes one.", markup=False)
         return
-    lay(console, _standings(site.standings))
-    console.print()
-    lay(console, _sets(site.standings))
-    console.print()
+    for board in site.boards:
+        console.print(_heading(board), markup=False)
+        lay(console, _standings(board.standings))
+        console.print()
+        lay(console, _sets(board.standings))
+        console.print()
     lay(console, _verdicts(site.subjects))
 
 
@@ -57,6 +59,11 @@ def verdict(
         _print_verdict(out(), found)
     passed = found.verdict in {Verdict.RUNS, Verdict.RUNS_WITH_MOCKS}
     raise typer.Exit(EXIT_PASS if passed else EXIT_COULD_NOT_VERIFY)
+
+
+def _heading(board: BoardView) -> str:
+    said = f"edition {board.edition}: attempts that were planned under it, and no others"
+    return said if board.edition > 1 else f"{said}; it scores the report as it stands, without corroboration"
 
 
 def _standings(standings: tuple[StandingView, ...]) -> Table:
@@ -100,13 +107,23 @@ def _sets(standings: tuple[StandingView, ...]) -> Table:
 
 def _verdicts(subjects: tuple[SubjectView, ...]) -> Table:
     table = columns(
-        "subject", "verdict", "decided by", "agent", "on pages", "points>", "attempts>", "invalid>", "evidence"
+        "subject",
+        "verdict",
+        "edition>",
+        "decided by",
+        "agent",
+        "on pages",
+        "points>",
+        "attempts>",
+        "invalid>",
+        "evidence",
     )
-    for subject in subjects:
+    for name, subject in ((one.name, said) for one in subjects for said in (one, *one.others)):
         by = subject.by
         table.add_row(
-            plain(subject.name),
+            plain(name),
             _said(subject),
+            str(subject.edition),
             "no counted attempt" if by is None else by.run,
             "none" if by is None else plain(by.agent.label),
             "none" if by is None else plain(by.agent.neutral),
@@ -118,7 +135,7 @@ def _verdicts(subjects: tuple[SubjectView, ...]) -> Table:
     return table
 
 
-def _said(subject: SubjectView) -> Text:
+def _said(subject: VerdictView) -> Text:
     styles = {"runs": "green", "runs_with_mocks": "yellow"}
     said = Text(words.say(words.VERDICTS, subject.verdict), style=styles.get(subject.verdict, "bold"))
     if subject.under_review:
@@ -142,6 +159,7 @@ def _digest(run: RunView | None) -> str:
 def _print_verdict(console: Console, subject: SubjectView) -> None:
     console.print(Text.assemble((words.visible(subject.name), "bold"), ": ", _said(subject)), soft_wrap=True)
     console.print(plain(f"  pin       {subject.pin}"), soft_wrap=True)
+    console.print(plain(f"  edition   {subject.edition}"))
     console.print(plain(f"  attempts  {subject.counted} counted, {subject.invalid} invalid"))
     if subject.by is not None:
         console.print(plain(f"  by run    {subject.by.run}, {render.points(subject.by.total)} points"))
@@ -152,3 +170,6 @@ def _print_verdict(console: Console, subject: SubjectView) -> None:
             console.print(plain(f"  evidence  {subject.by.manifest.digest}"), soft_wrap=True)
         for objection in subject.by.objections:
             console.print(plain(f"  not publishable: {objection}"), soft_wrap=True)
+    for other in subject.others:
+        said = Text.assemble(f"  edition {other.edition}, by its own attempts: ", _said(other))
+        console.print(said.append(f", {other.counted} counted, {other.invalid} invalid"), soft_wrap=True)

@@ -59,12 +59,12 @@ def _list(facts: Facts, *, as_json: bool) -> None:
     if not runs:
         console.print("There is no run here yet: `referee bringup run SUBJECT` makes one.", markup=False)
         return
-    table = columns("run", "planned", "subject", "agent", "state", "score>")
+    table = columns("run", "planned", "subject", "agent", "edition>", "state", "score>")
     for one in runs:
         score = render.points(one.total) if one.valid else ""
         state = "open" if one.state == "open" else one.outcome if one.valid and one.outcome else "invalid"
-        cells = (one.run, words.moment(one.planned.at), one.subject, one.agent.label, words.say(words.OUTCOMES, state))
-        table.add_row(*map(plain, (*cells, score)))
+        cells = (one.run, words.moment(one.planned.at), one.subject, one.agent.label, str(one.edition))
+        table.add_row(*map(plain, (*cells, words.say(words.OUTCOMES, state), score)))
     lay(console, table)
 
 

@@ -20,6 +20,7 @@ from referee.publish.views import (
     SiteView,
     StandingView,
     SubjectView,
+    VerdictView,
 )
 
 RUN_SCHEMA = "referee.run/1"
@@ -75,6 +76,7 @@ def run_summary(run: RunView) -> dict[str, Any]:
         "agent_on_pages": run.agent.neutral,
         "agent_digest": run.agent.digest,
         "index": run.planned.lock.index,
+        "edition": run.edition,
         "state": run.state,
         "current_pin": run.current,
         "valid": run.valid,
@@ -111,8 +113,12 @@ def verdict_document(subject: SubjectView) -> dict[str, Any]:
 
 
 def board_document(site: SiteView) -> dict[str, Any]:
-    """The board: one line for each agent, every set behind it."""
-    return {"schema": BOARD_SCHEMA, "standings": [_standing(line) for line in site.standings]}
+    """The newest edition's board: one line for each agent, every set behind it; other editions' boards beside it."""
+    boards: list[dict[str, Any]] = [
+        {"edition": board.edition, "standings": [_standing(line) for line in board.standings]} for board in site.boards
+    ]
+    newest, *others = boards or [{"edition": None, "standings": []}]
+    return {"schema": BOARD_SCHEMA, **newest, "other_editions": others}
 
 
 def index_document(site: SiteView) -> dict[str, Any]:
@@ -131,15 +137,23 @@ def _subject(subject: SubjectView) -> dict[str, Any]:
         "subject": subject.name,
         "kind": subject.kind,
         "pin": subject.pin,
-        "verdict": subject.verdict,
-        "decided_by": None if subject.by is None else subject.by.run,
-        "attempts_counted": subject.counted,
-        "attempts_invalid": subject.invalid,
-        "attempts_never_publishable": len(subject.aside),
-        "rests_on_never_publishable": subject.rests_on_aside,
+        **_verdict(subject),
         "attempts_at_earlier_pins": subject.earlier,
-        "under_review": subject.under_review,
-        "unstable_for": list(subject.unstable),
+        "other_editions": [_verdict(one) for one in subject.others],
+    }
+
+
+def _verdict(said: VerdictView) -> dict[str, Any]:
+    return {
+        "edition": said.edition,
+        "verdict": said.verdict,
+        "decided_by": None if said.by is None else said.by.run,
+        "attempts_counted": said.counted,
+        "attempts_invalid": said.invalid,
+        "attempts_never_publishable": len(said.aside),
+        "rests_on_never_publishable": said.rests_on_aside,
+        "under_review": said.under_review,
+        "unstable_for": list(said.unstable),
     }
 
 

@@ -4,6 +4,7 @@ pages link: nothing is counted twice, nothing is read from a cache.
 
 from __future__ import annotations
 
+from collections.abc import Mapping as Reviews
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,15 +20,15 @@ from referee.publish.mapping import REGRESSION, Mapping
 from referee.publish.names import AgentNames
 from referee.publish.neutral import Copies, Face, Neutralizer
 from referee.publish.replays import replay_views
-from referee.publish.standings import entry, standings
-from referee.publish.views import DetailView, RowView, RunView, ScoreView, SiteView, SubjectView
+from referee.publish.standings import boards, entry
+from referee.publish.views import DetailView, RowView, RunView, ScoreView, SiteView, SubjectView, VerdictView
 from referee.publish.words import ROWS
 from referee.scoring.attempts import Judgement, judge
-from referee.scoring.boards import spread, under_review
-from referee.scoring.bringup import Score
+from referee.scoring.boards import by_edition, spread, under_review
+from referee.scoring.bringup import EDITIONS, Edition, Score
 from referee.scoring.corroboration import Corroboration
 from referee.scoring.gather import gather
-from referee.scoring.verdicts import deciding, verdict
+from referee.scoring.verdicts import deciding, speaking, verdict
 
 #: Of a recording with more bytes than this, pages list no steps.
 MAX_READ = 32_000_000
@@ -86,13 +87,14 @@ class Facts:
         """All runs, subjects and the board."""
         runs = [self.run(record) for record in self._planned]
         measured = [run for run in runs if run.current and run.state != "open"]
-        review = under_review([entry(run) for run in measured])
+        apart = by_edition([entry(run) for run in measured])
+        review = {edition: under_review(entries) for edition, entries in apart.items()}
         return SiteView(
             subjects=tuple(
-                _subject(name, [run for run in runs if run.subject == name], self.evidence, under=name in review)
+                _subject(name, [run for run in runs if run.subject == name], self.evidence, review)
                 for name in sorted(self._pins)
             ),
-            standings=tuple(standings(measured)),
+            boards=boards(measured),
             runs=tuple(runs),
             names_digest=self._names.digest,
         )
@@ -126,6 +128,7 @@ class Facts:
             corrections=self._runs[planned.run].corrections,
             objections=tuple(objections(planned, ended, invalid=invalid, flagged=flagged)),
             never=never(planned),
+            edition=_edition(planned),
             replays=replay_views(self._runs[planned.run], self.evidence),
         )
         named = self._names.named(lock.agent)
@@ -208,14 +211,20 @@ def _score(score: Score, edition: int) -> ScoreView:
     return ScoreView(score.edition, rows, score.total, score.outcome, counting=score.edition == edition)
 
 
-def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: bool) -> SubjectView:
+def _subject(
+    name: str, runs: Sequence[RunView], evidence: Evidence, review: Reviews[Edition, frozenset[str]]
+) -> SubjectView:
     current = [run for run in runs if run.current]
     # Agents that are made not to pass test the rules; they say nothing of a project.
     tested = [run for run in current if run.planned.lock.agent.name not in REGRESSION]
-    aside = [run for run in tested if run.valid and run.never]
-    deciders = deciding([run for run in tested if not run.never], aside)
-    counted = [run for run in deciders if run.valid]
-    said = str(verdict(deciders))
+    editions = sorted({run.edition for run in tested or current}, reverse=True)
+    speaks = speaking([(run.edition, run.valid) for run in tested or current])
+    verdicts = {
+        edition: _verdict(
+            edition, [run for run in tested if run.edition == edition], under=name in review.get(edition, ())
+        )
+        for edition in editions
+    }
     last = current[-1]
     pinned = Attachments(last.ended, evidence).subject()
     facts, repository = pinned.get("facts", {}), pinned.get("repository", {})
@@ -223,20 +232,43 @@ def _subject(name: str, runs: Sequence[RunView], evidence: Evidence, *, under: b
         name=name,
         kind=last.planned.lock.subject.kind,
         pin=last.planned.lock.subject.pin,
-        verdict=said,
-        by=_deciding(said, counted),
         licence=_text(facts, "licence"),
         summary=_text(pinned, "summary"),
         repository=_text(repository, "url"),
         runs=tuple(runs),
+        earlier=sum(1 for run in runs if not run.current),
+        others=tuple(said for edition, said in verdicts.items() if edition != speaks),
+        **vars(verdicts[speaks]),
+    )
+
+
+def _verdict(edition: Edition, tested: Sequence[RunView], *, under: bool) -> VerdictView:
+    """The verdict by the attempts of one edition alone: no rule reaches back to a run of another (methodology §14)."""
+    aside = [run for run in tested if run.valid and run.never]
+    deciders = deciding([run for run in tested if not run.never], aside)
+    counted = [run for run in deciders if run.valid]
+    said = str(verdict(deciders))
+    return VerdictView(
+        edition=edition,
+        verdict=said,
+        by=_deciding(said, counted),
         counted=len(counted),
         invalid=sum(1 for run in tested if not run.valid and run.state != "open"),
-        earlier=sum(1 for run in runs if not run.current),
         under_review=under,
         unstable=_unstable(counted),
         aside=tuple(aside),
         rests_on_aside=bool(aside) and deciders is aside,
     )
+
+
+def _edition(planned: AttemptPlanned) -> Edition:
+    found = next((edition for edition in EDITIONS if edition == planned.lock.edition), None)
+    if found is None:
+        raise UsageError(
+            f"run {planned.run} is of edition {planned.lock.edition}, which this installation does not know",
+            todo="show it with the version of referee that made it",
+        )
+    return found
 
 
 def _deciding(said: str, counted: Sequence[RunView]) -> RunView | None:

@@ -51,8 +51,8 @@ _AS_IT_IS = {
 }
 #: Where the agent's own program lies: the only paths in what was observed that may tell it.
 _OWN_PATH = re.compile(rf"{re.escape(AGENT_HOME)}/[^\s'\"]*")
-#: What of an exchange with the model tells which model or program it was.
-_OF_EXCHANGE = {"model", "path", "dialect", "price"}
+#: What of an exchange with the model tells which model or program it was: tokens beside a cost give the price.
+_OF_EXCHANGE = {"model", "path", "dialect", "price", "usage", "upper_usd"}
 _PIECE = 1 << 20
 
 

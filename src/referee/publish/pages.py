@@ -26,7 +26,7 @@ from referee.publish.bakeoff.listing import DIRECTORY, ReportView, reports_in
 from referee.publish.cast import ServedCast, serve
 from referee.publish.facts import Facts
 from referee.publish.spent import spent_words, sum_words
-from referee.publish.views import FileView, RunView, SiteView, SubjectView
+from referee.publish.views import FileView, RunView, SiteView, VerdictView
 from referee.scoring import render
 
 HERE = Path(__file__).parent
@@ -195,10 +195,10 @@ def blob(file: FileView) -> str:
     return f"evidence/{digits[:2]}/{digits}.bin"
 
 
-def aside_words(subject: SubjectView) -> str:
+def aside_words(said: VerdictView) -> str:
     """What is said beside a verdict of the attempts that can never be published."""
-    reasons = (reason for run in subject.aside for reason in run.never)
-    return words.set_aside(len(subject.aside), reasons, inside=subject.rests_on_aside)
+    reasons = (reason for run in said.aside for reason in run.never)
+    return words.set_aside(len(said.aside), reasons, inside=said.rests_on_aside)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from referee.core.records import AttemptEnded
 from referee.publish.mapping import REGRESSION, agent_key
-from referee.publish.views import RunView, SetView, StandingView
-from referee.scoring.boards import Entry, Row, board
+from referee.publish.views import BoardView, RunView, SetView, StandingView
+from referee.scoring.boards import Entry, Row, board, by_edition
 from referee.scoring.money import Bill, add_up
 
 
@@ -20,11 +20,20 @@ def entry(run: RunView) -> Entry:
         total=run.total,
         publishable=not run.never,
         regression=run.planned.lock.agent.name in REGRESSION,
+        edition=run.edition,
+    )
+
+
+def boards(runs: Sequence[RunView]) -> tuple[BoardView, ...]:
+    """A board for each edition that these runs were planned under, the newest first (methodology §14)."""
+    return tuple(
+        BoardView(edition, tuple(standings([run for run in runs if run.edition == edition])))
+        for edition in by_edition([entry(run) for run in runs])
     )
 
 
 def standings(runs: Sequence[RunView]) -> list[StandingView]:
-    """The lines of the board over these runs, best first, agents without a score at the bottom."""
+    """The lines of the board over these runs of one edition, best first, agents without a score at the bottom."""
     rows = board([entry(run) for run in runs])
     return [_standing(row, runs, rank=_rank(row, rows)) for row in rows]
 

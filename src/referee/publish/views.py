@@ -8,7 +8,7 @@ from referee.core.branding import Mask
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Correction
 from referee.core.report import Report
 from referee.core.sessions.steps import Told
-from referee.scoring.bringup import Outcome
+from referee.scoring.bringup import Edition, Outcome
 from referee.scoring.money import Spent
 from referee.scoring.verdicts import AgentTier
 
@@ -110,8 +110,8 @@ class RunView:
     ``state`` is ``ended``, ``found`` (its harness had died) or ``open`` (planned, no end recorded yet). ``current`` is
     false for an attempt at another pin than the subject's latest: it is shown and enters nothing. ``outcome``,
     ``scores`` and ``corroboration`` are empty where the attempt is no measurement. ``never`` says in a few words what
-    in its plan keeps it from ever being published. ``neutral``: it is shown by its public face; ``masks`` says what was
-    masked, ``withheld`` which files are not served at all.
+    in its plan keeps it from ever being published. ``edition`` is the one of its plan. ``neutral``: it is shown by its
+    public face; ``masks`` says what was masked, ``withheld`` which files are not served at all.
     """
 
     run: str
@@ -133,6 +133,7 @@ class RunView:
     corrections: tuple[Correction, ...]
     objections: tuple[str, ...]
     never: tuple[str, ...]
+    edition: Edition = 2
     replays: tuple[ReplayView, ...] = ()
     withheld: tuple[FileView, ...] = ()
     masks: tuple[Mask, ...] = ()
@@ -174,30 +175,41 @@ class DetailView:
     told: Told
 
 
-@dataclass(frozen=True)
-class SubjectView:
-    """One subject: its verdict and every attempt that any agent made at it.
+@dataclass(frozen=True, kw_only=True)
+class VerdictView:
+    """The verdict on a subject under one edition, from the attempts that were planned under it and no others.
 
     ``aside`` are its valid attempts that can never be published. The verdict leaves them out, or, where
     ``rests_on_aside``, there are no others and it rests on them alone.
     """
 
-    name: str
-    kind: str
-    pin: str
+    edition: Edition
     verdict: str
     by: RunView | None
-    licence: str | None
-    summary: str | None
-    repository: str | None
-    runs: tuple[RunView, ...]
     counted: int
     invalid: int
-    earlier: int
     under_review: bool
     unstable: tuple[str, ...] = ()
     aside: tuple[RunView, ...] = ()
     rests_on_aside: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectView(VerdictView):
+    """One subject: its verdict and every attempt that any agent made at it.
+
+    Its own verdict is that of the edition that speaks for it; ``others`` are those of other editions, newest first.
+    """
+
+    name: str
+    kind: str
+    pin: str
+    licence: str | None
+    summary: str | None
+    repository: str | None
+    runs: tuple[RunView, ...]
+    earlier: int
+    others: tuple[VerdictView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -235,10 +247,18 @@ class StandingView:
 
 
 @dataclass(frozen=True)
+class BoardView:
+    """The board of one edition: figures of different editions never share a line or a rank."""
+
+    edition: Edition
+    standings: tuple[StandingView, ...]
+
+
+@dataclass(frozen=True)
 class SiteView:
-    """Everything."""
+    """Everything; ``boards`` the newest edition's first."""
 
     subjects: tuple[SubjectView, ...]
-    standings: tuple[StandingView, ...]
+    boards: tuple[BoardView, ...]
     runs: tuple[RunView, ...]
     names_digest: str | None = None

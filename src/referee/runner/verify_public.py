@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from referee.core.branding import Mask
+from referee.core.canonical import canonical_bytes
 from referee.core.cast import cast
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Lock, Replayed
 from referee.core.report import Report, parse_report
@@ -24,11 +25,14 @@ from referee.core.sessions.reading import told_from
 from referee.core.sessions.steps import StepDone
 from referee.core.transcript import transcript
 from referee.errors import Finding, NothingMatched, ReportRejected, UsageError
-from referee.publish.mapping import REGRESSION, Mapping
+from referee.publish.gate import never
+from referee.publish.mapping import BUILT_IN, Mapping
 from referee.publish.neutral import public_facts, public_lock
 from referee.runner.seal import facts_bytes, lock_bytes
+from referee.runner.verify import MANIFEST_SCHEMA
+from referee.runner.verify_results import Shown, check_boards, check_runs, check_subjects, current
 from referee.scoring.attempts import Judgement, judge
-from referee.scoring.boards import Entry, board
+from referee.scoring.bringup import EDITIONS
 from referee.scoring.cold import judge_replay
 
 _PIECE = 1 << 20
@@ -64,16 +68,15 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
         raise NothingMatched(f"there is no built site in {site}", todo="name the directory that holds index.json")
     done = PublicVerified()
     index = _document(site / "index.json")
-    entries: list[Entry] = []
+    shown: list[tuple[_Run, Shown]] = []
     seen: set[str] = set()
     for listed in index["runs"]:
         run = _Run(site, str(listed["run"]), done, seen)
         run.check()
         if listed != {key: run.document[key] for key in listed}:
             raise Finding(f"index.json and runs/{run.name}/run.json do not say the same of the run {run.name}")
-        if run.document["current_pin"] and run.document["state"] != "open":
-            entries.append(run.entry())
-    _board(site, entries, done)
+        shown.append((run, run.shown()))
+    _results(site, index, shown, done)
     _nothing_loose(site, seen)
     if names is not None:
         _names(index, site, names)
@@ -91,12 +94,19 @@ class _Run:
         self.name = name
         self.document = _document(site / "runs" / name / "run.json")
         self._judged: Judgement | None = None
+        self._planned: AttemptPlanned | None = None
+        self._found: dict[str, Path] = {}
 
     def check(self) -> None:
         self._done.runs += 1
         files = self._files(self.document["files"])
+        if (self.document["end"] is None) != (self.document["state"] == "open"):
+            raise self._finding("its state is not that of its end")
         if self.document["end"] is None:
+            self._unjudged()
             return
+        self._found = files
+        self._manifest()
         planned, end = self._records(files)
         self._told_alike(planned, end, files)
         self._recording(files)
@@ -105,17 +115,36 @@ class _Run:
         for replay in self.document["replays"]:
             self._replay(replay, files)
 
-    def entry(self) -> Entry:
-        """The run as the board needs it."""
-        judged = self._judged
-        return Entry(
+    def shown(self) -> Shown:
+        """The run as its served lock and evidence give it, and nothing else that the site says of it."""
+        judged, planned = self._judged, self._planned or self._plan({})
+        lock = planned.lock
+        told = (self.document["subject"], self.document["index"], self.document["edition"])
+        if told != (lock.subject.name, lock.index, lock.edition):
+            raise self._finding("run.json tells another subject, number or edition than its lock")
+        if self.document["never_publishable"] != list(never(planned)):
+            raise self._finding("whether it can ever be published is not what its lock gives")
+        return Shown(
+            run=self.name,
+            at=planned.at,
+            subject=lock.subject.name,
+            pin=lock.subject.pin,
             agent=str(self.document["agent"]),
-            subject=str(self.document["subject"]),
+            locked=lock.agent.name if "lock.json" in self._found else str(self.document["agent"]).partition(" (")[0],
+            digest=str(self.document["agent_digest"]),
+            agent_tier=lock.agent.tier,
+            index=lock.index,
+            edition=next((one for one in EDITIONS if one == lock.edition), EDITIONS[-1]),
+            open=self.document["state"] == "open",
             outcome=None if judged is None else judged.outcome,
             total=None if judged is None else judged.total,
-            publishable=not self.document["never_publishable"],
-            regression=str(self.document["agent"]).partition(" (")[0] in REGRESSION,
+            never=never(planned),
         )
+
+    def _unjudged(self) -> None:
+        """A run without an end has no result."""
+        if self.document["valid"] or self.document["scores"] or self.document["total"] is not None:
+            raise self._finding("it has a result, and no end is recorded")
 
     def _files(self, listed: list[dict[str, Any]]) -> dict[str, Path]:
         found: dict[str, Path] = {}
@@ -129,12 +158,40 @@ class _Run:
             self._done.files += digits not in self._seen
             self._seen.add(digits)
             found[str(file["name"])] = place
-        manifest = self.document["evidence"]
-        if manifest is not None:
-            self._seen.add(str(manifest).rpartition(":")[2])
         return found
 
+    def _manifest(self) -> None:
+        """The manifest that results quote names exactly these files; of a neutral copy it is not served."""
+        told = self.document["evidence"]
+        if told is None:
+            raise self._finding("it has ended, and names no evidence")
+        digits = str(told).rpartition(":")[2]
+        self._seen.add(digits)
+        place = self._site / "evidence" / digits[:2] / f"{digits}.bin"
+        neutral = str(self.document["agent"]).partition(" (")[0] not in BUILT_IN
+        if not place.is_file():
+            if not neutral:
+                raise self._finding("the manifest of its evidence is not in the site")
+            return
+        if _sha256(place) != digits:
+            raise self._finding("the manifest of its evidence has changed")
+        listed = [{key: file[key] for key in ("bytes", "digest", "name")} for file in self.document["files"]]
+        wanted = {
+            "schema": MANIFEST_SCHEMA,
+            "run": self.name,
+            "files": sorted(listed, key=lambda one: str(one["name"])),
+        }
+        if place.read_bytes() != canonical_bytes(wanted):
+            raise self._finding("its files are not those that the manifest of its evidence names")
+
     def _records(self, files: dict[str, Path]) -> tuple[AttemptPlanned, AttemptEnded | AttemptFound]:
+        planned = self._planned = self._plan(files)
+        try:
+            return planned, _END.validate_python(self.document["end"])
+        except ValidationError as exc:
+            raise self._finding(f"its end cannot be read: {type(exc).__name__}") from exc
+
+    def _plan(self, files: dict[str, Path]) -> AttemptPlanned:
         try:
             lock = dict(self.document["lock"])
             if "lock.json" in files:
@@ -143,10 +200,9 @@ class _Run:
                 lock["agent"] = {"name": lock["agent"]["label"], "version": "", "digest": lock["agent"]["digest"],
                                  "tier": lock["agent"]["tier"]}  # fmt: skip
             lock = {key: value for key, value in lock.items() if key not in {"schema", "run"}}
-            planned = AttemptPlanned(run=self.name, at=self.document["planned_at"], lock=Lock.model_validate(lock))
-            return planned, _END.validate_python(self.document["end"])
+            return AttemptPlanned(run=self.name, at=self.document["planned_at"], lock=Lock.model_validate(lock))
         except (KeyError, ValueError, ValidationError) as exc:
-            raise self._finding(f"its lock or its end cannot be read: {type(exc).__name__}") from exc
+            raise self._finding(f"its lock cannot be read: {type(exc).__name__}") from exc
 
     def _told_alike(self, planned: AttemptPlanned, end: AttemptEnded | AttemptFound, files: dict[str, Path]) -> None:
         """What run.json says of lock and end is what stands in their own files."""
@@ -191,13 +247,26 @@ class _Run:
     def _judge(self, planned: AttemptPlanned, end: AttemptEnded | AttemptFound, files: dict[str, Path]) -> None:
         read = _reader(files)
         judged = judge(planned, end, report_bytes=read("report.json"), rerun_output=read("rerun.txt"), read=read)
-        told = [(one["edition"], one["total"], one["outcome"]) for one in self.document["scores"]]
-        if told != [(one.edition, one.total, one.outcome) for one in judged.by_edition.values()]:
+        told = [
+            (
+                one["edition"],
+                one["counts"],
+                one["total"],
+                one["outcome"],
+                [(row["row"], row["points"]) for row in one["rows"]],
+            )
+            for one in self.document["scores"]
+        ]
+        if told != [
+            (one.edition, one.edition == judged.edition, one.total, one.outcome, list(asdict(one.rows).items()))
+            for one in judged.by_edition.values()
+        ]:
             raise self._finding("its scores are not what the served evidence gives")
+        rows = None if judged.rows is None else asdict(judged.rows)
         found = None if judged.corroboration is None else judged.corroboration.status
-        if (self.document["valid"], self.document["total"], self.document["corroboration"]) != (
-            judged.valid, judged.total, found,
-        ):  # fmt: skip
+        result = ("valid", "total", "outcome", "rows", "corroboration", "flagged")
+        wanted = (judged.valid, judged.total, judged.outcome, rows, found, judged.flagged)
+        if tuple(self.document[key] for key in result) != wanted:
             raise self._finding("its result is not what the served evidence gives")
         self._judged = judged
         self._done.scores += len(told)
@@ -229,15 +298,29 @@ class _Run:
 _ABSENT = {"stopped_at": None, "rerun": None}
 
 
-def _board(site: Path, entries: list[Entry], done: PublicVerified) -> None:
-    told = {
-        line["agent"]["label"]: (line["score"], line["passed"], line["attempts_counted"], line["pass_rate"])
-        for line in _document(site / "board.json")["standings"]
-    }
-    found = {row.agent: (row.score, row.passed, row.counted, row.pass_rate) for row in board(entries)}
-    if told != found:
-        raise Finding("board.json is not what the runs of the site give")
-    done.agents = len(found)
+def _results(site: Path, index: dict[str, Any], shown: list[tuple[_Run, Shown]], done: PublicVerified) -> None:
+    """Boards and verdicts from the runs alone; no run of the site is left out of its index."""
+    runs = [one for _, one in shown]
+    check_runs(runs, names=index.get("names"))
+    listed = {one.run for one in runs}
+    for file in sorted((site / "runs").glob("*/run.json")):
+        if file.parent.name not in listed:
+            raise Finding(f"{file} is a run that index.json does not list")
+    now = current(runs)
+    for run, one in shown:
+        if run.document["current_pin"] != (one.run in now):
+            raise Finding(
+                f"run {one.run}: whether its pin is the latest of its subject is not what the site's runs give"
+            )
+    at_pin = [one for one in runs if one.run in now]
+    done.agents = check_boards([one for one in at_pin if not one.open], _document(site / "board.json"))
+    check_subjects(at_pin, index["subjects"])
+    for listing in index["subjects"]:
+        name = str(listing["subject"])
+        told = _document(site / "subjects" / f"{name}.json")
+        attempts = [listed for listed in index["runs"] if listed["subject"] == name]
+        if {key: told.get(key) for key in listing} != listing or told.get("attempts") != attempts:
+            raise Finding(f"index.json and subjects/{name}.json do not say the same of {name}")
 
 
 def _names(index: dict[str, Any], site: Path, names: Mapping) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from referee.errors import UsageError
-from referee.scoring.bringup import Outcome
+from referee.scoring.bringup import Edition, Outcome
 
 #: A set of three runs further apart than this, in percent of the middle one, is unstable; exactly this is stable.
 UNSTABLE_ABOVE = 30
@@ -83,7 +83,8 @@ class Entry:
 
     ``publishable`` is False where its own plan keeps it from ever being published (methodology §4): it was made
     without a security boundary, under another budget than its tier's, or under another spending cap of its key.
-    ``regression``: its agent is a test of the rules, made not to pass, and says nothing on the subject.
+    ``regression``: its agent is a test of the rules, made not to pass, and says nothing on the subject. ``edition`` is
+    the one it was planned under and is judged by; totals of two editions are no figures of one kind.
     """
 
     agent: str
@@ -92,6 +93,7 @@ class Entry:
     total: float | None
     publishable: bool = True
     regression: bool = False
+    edition: Edition = 2
 
     @property
     def valid(self) -> bool:
@@ -151,7 +153,11 @@ def under_review(entries: Sequence[Entry]) -> frozenset[str]:
     A subject counts as failed for an agent when the agent made a valid attempt and passed none. *(our reading)* One
     agent alone is no "all": at least two must have tried. Attempts that can never be published say nothing here, and
     so do agents that must not pass.
+
+    Raises:
+        UsageError: the attempts are of several editions.
     """
+    _of_one_edition(entries)
     tried: dict[str, set[str]] = {}
     passed: set[str] = set()
     for entry in entries:
@@ -166,12 +172,26 @@ def board(entries: Sequence[Entry], *, reviewed: frozenset[str] = frozenset()) -
     """The board of one cycle: best first; agents without a score at the bottom, then agents that must not pass.
 
     Args:
-        entries: every attempt of the cycle, invalid ones too.
+        entries: every attempt of the cycle, invalid ones too; a cycle has one edition (methodology §3, §14).
         reviewed: subjects that a person has checked and released from review.
+
+    Raises:
+        UsageError: the attempts are of several editions.
     """
     review = under_review(entries) - reviewed
     rows = [_row(agent, [entry for entry in entries if entry.agent == agent], review) for agent in _agents(entries)]
     return sorted(rows, key=lambda row: (row.regression, row.score is None, -(row.score or 0.0), row.agent))
+
+
+def by_edition(entries: Sequence[Entry]) -> dict[Edition, list[Entry]]:
+    """The attempts apart by their edition, the newest first: each part has a board of its own (methodology §14)."""
+    editions = sorted({entry.edition for entry in entries}, reverse=True)
+    return {edition: [entry for entry in entries if entry.edition == edition] for edition in editions}
+
+
+def _of_one_edition(entries: Sequence[Entry]) -> None:
+    if len({entry.edition for entry in entries}) > 1:
+        raise UsageError("attempts of several editions share no figure", todo="take each edition by itself")
 
 
 def _agents(entries: Sequence[Entry]) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol, TypeVar
 
-from referee.scoring.bringup import Outcome
+from referee.errors import UsageError
+from referee.scoring.bringup import Edition, Outcome
 
 AgentTier = Literal["standard", "stronger"]
 NextStep = Literal["standard", "stronger", "stop"]
@@ -78,6 +79,23 @@ def deciding(publishable: Sequence[_T], set_aside: Sequence[_T]) -> Sequence[_T]
     rests on them, which whoever shows it must say beside it.
     """
     return publishable if _counted(publishable) or not _counted(set_aside) else set_aside
+
+
+def speaking(tried: Sequence[tuple[Edition, bool]]) -> Edition:
+    """The edition whose verdict stands for a subject; those of others are shown beside it (methodology §14).
+
+    Args:
+        tried: of each attempt its edition and whether it is a complete one.
+
+    Returns:
+        The newest edition under which a complete attempt was made; where there is none, the newest of all.
+
+    Raises:
+        UsageError: there is no attempt.
+    """
+    if not tried:
+        raise UsageError("without an attempt there is no edition to speak for a subject")
+    return max([edition for edition, complete in tried if complete] or [edition for edition, _ in tried])
 
 
 def settled(attempts: Sequence[Tried]) -> bool:
