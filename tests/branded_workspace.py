@@ -81,7 +81,8 @@ class Branded:
             "rerun.txt": "12 squared is 144\n",
             "harness.jsonl": json.dumps({"phase": "agent", "began": 0.1, "error": f"{harness} asked {MODEL}"}) + "\n",
             "exchanges.jsonl": json.dumps({"model": MODEL, "path": "/v1/responses", "dialect": "openai-responses",
-                                           "cost_usd": 0.1, "latency_ms": 12.5,
+                                           "cost_usd": 0.1, "latency_ms": 12.5, "upper_usd": 0.3,
+                                           "usage": {"input": 1000, "output": 50},
                                            "price": {"input": 1.75, "source": f"genai-prices: openai/{MODEL}"}}) + "\n",
         }  # fmt: skip
         for name, text in files.items():
