@@ -83,7 +83,7 @@ def test_a_watch_sees_what_comes_and_goes(machine: Machine) -> None:
     seen: list[tuple[ListenerFacts, ...]] = []
     place(machine)
     with Watch(machine, seen.append) as watch:
-        command = "timeout 2 /usr/bin/python3 /tmp/serve.py 127.0.0.1 18126; exit 0"
+        command = "timeout 3 /usr/bin/python3 /tmp/serve.py 127.0.0.1 18126; exit 0"
         machine.execute(["/bin/sh", "-c", command], timeout=30)
     assert watch.found is not None
     assert on(watch.found, 18126).argv[-1] == "18126"
@@ -100,12 +100,42 @@ def test_what_listens_as_a_short_command_ends_is_seen(machine: Machine) -> None:
     assert on(watch.found, 18127).argv[-1] == "18127"
 
 
+OTHERS = """\
+import socket, time
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("127.0.0.1", 18129))
+asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asks.connect(("127.0.0.1", 18129))
+for path in ("/tmp/a socket", "\\0abstract"):
+    one = socket.socket(socket.AF_UNIX)
+    one.bind(path)
+    one.listen()
+    globals()[path] = one
+time.sleep(600)
+"""
+
+
+def test_datagrams_and_unix_sockets_are_told_too(machine: Machine) -> None:
+    told = 'printf %s "$1" > /tmp/others.py; cd /tmp; /usr/bin/python3 others.py >/dev/null 2>&1 & sleep 1'
+    machine.execute(["/bin/sh", "-c", told, "sh", OTHERS], timeout=20)
+    found = [one for one in listening(machine) if one.argv[-1:] == ("others.py",)]
+    assert [(one.over, one.port, one.address) for one in found] == [
+        ("unix", 0, "/tmp/a socket"),
+        ("unix", 0, "@abstract"),
+        ("udp", 18129, "127.0.0.1"),
+    ]
+
+
 def test_the_kernels_table_is_read_in_both_families() -> None:
     rows = """\
 row 4 0100007F:1F90 0 11
 row 6 00000000000000000000000001000000:1F91 33 12
 row 6 nonsense 0 13
 row 4 00000000:0050 0 14
+row u4 0100007F:1F90 0 15
+unix 16 /tmp/a socket
+socket 15 7
+socket 16 7
 socket 11 7
 socket 12 8
 exe 7 2f7573722f62696e2f78
@@ -113,8 +143,10 @@ argv 7 61006220630a00
 cwd 8 2f746d70
 """
     found = read_listening(rows)
-    assert [(one.port, one.address, one.pid, one.argv) for one in found] == [
-        (8080, "127.0.0.1", 7, ("a", "b c\n")),
-        (8081, "::1", 8, ()),
+    assert [(one.over, one.port, one.address, one.pid, one.argv) for one in found] == [
+        ("unix", 0, "/tmp/a socket", 7, ("a", "b c\n")),
+        (None, 8080, "127.0.0.1", 7, ("a", "b c\n")),
+        ("udp", 8080, "127.0.0.1", 7, ("a", "b c\n")),
+        (None, 8081, "::1", 8, ()),
     ]
-    assert (found[0].executable, found[1].cwd) == ("/usr/bin/x", "/tmp")
+    assert (found[1].executable, found[3].cwd) == ("/usr/bin/x", "/tmp")
