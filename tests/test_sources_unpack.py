@@ -2,85 +2,96 @@
 
 from __future__ import annotations
 
-import io
+import json
+import shutil
 import stat
+import subprocess
+import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from referee.adapters.sources import unpack
 from referee.adapters.sources.repository import RepositorySource
 from referee.errors import UsageError
+from tests.strange_archives import LEFT, TARS, ZIPS, make_tar, make_zip, member, outcomes, sparse
+
+ROOT = Path(__file__).parents[1]
 
 
-def member(name: str, data: bytes = b"x", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
-    info = tarfile.TarInfo(name)
-    info.size = len(data)
-    info.mode = 0o644
-    for key, value in fields.items():
-        setattr(info, key, value)
-    return info, data
+#: Pythons that the product claims, found on this machine beside the one that runs the suite.
+OTHERS = sorted({path for path in ("/usr/bin/python3", shutil.which("python3.11")) if path and Path(path).exists()})
+LEAST = (3, 11)
 
 
-def make_tar(path: Path, *members: tuple[tarfile.TarInfo, bytes], mode: str = "w:gz") -> Path:
-    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
-        for info, data in members:
-            archive.addfile(info, io.BytesIO(data) if info.isreg() else None)
-    return path
+def version(python: str) -> tuple[int, ...]:
+    said = subprocess.run(
+        [python, "-I", "-c", "import sys; print(*sys.version_info[:3])"], check=True, capture_output=True, text=True
+    )
+    return tuple(int(number) for number in said.stdout.split())
 
 
-LEAVES: dict[str, Callable[[], list[tuple[tarfile.TarInfo, bytes]]]] = {
-    "absolute": lambda: [member("/etc/evil")],
-    "parent": lambda: [member("top/../../evil")],
-    "device": lambda: [member("dev", b"", type=tarfile.CHRTYPE, devmajor=1, devminor=3)],
-    "fifo": lambda: [member("pipe", b"", type=tarfile.FIFOTYPE)],
-    "absolute-link": lambda: [member("l", b"", type=tarfile.SYMTYPE, linkname="/etc/passwd")],
-    "link-out": lambda: [member("l", b"", type=tarfile.SYMTYPE, linkname="../../out")],
-    "through-a-link": lambda: [
-        member("a/l", b"", type=tarfile.SYMTYPE, linkname="../.."),
-        member("a/l/evil"),
-    ],
-    "hard-link-out": lambda: [member("h", b"", type=tarfile.LNKTYPE, linkname="../../etc/passwd")],
-}
+def judge(found: dict[str, Any]) -> None:
+    """Every hostile archive is refused in our own words and leaves nothing; the honest one stands as it should."""
+    assert found.pop("honest") == LEFT
+    for kind, table in (("tar", TARS), ("zip", ZIPS)):
+        for name, (why, _) in table.items():
+            outcome = found.pop(f"{kind} {name}")
+            assert why in outcome["refused"], name
+            assert len(outcome["refused"]) < 600, name
+            assert outcome["left"] == ["a.archive", "deep", "er"], name
+    assert not found
 
 
-@pytest.mark.parametrize("attack", LEAVES)
-def test_a_tar_that_would_leave_its_place_is_refused(attack: str, tmp_path: Path) -> None:
-    inside = tmp_path / "deep" / "er"
-    inside.mkdir(parents=True)
-    archive = make_tar(inside / "a.tar.gz", *LEAVES[attack]())
-    with pytest.raises(UsageError, match=r"a\.tar\.gz"):
-        unpack.unpack(archive, inside / "out")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.tar.gz", "deep", "er"]
+def test_what_archives_of_strangers_come_to(tmp_path: Path) -> None:
+    judge(outcomes(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["/evil", "../evil", "a/../../evil", "..\\evil"])
-def test_a_zip_that_would_leave_its_place_is_refused(name: str, tmp_path: Path) -> None:
-    archive = tmp_path / "a.zip"
-    with zipfile.ZipFile(archive, "w") as packed:
-        packed.writestr("ok", "x")
-        packed.writestr(name, "x")
-    with pytest.raises(UsageError, match="leaves the destination"):
+@pytest.mark.parametrize("world", ["without-a-filter", "other-pythons"])
+def test_archives_come_to_the_same_whatever_the_python(world: str, tmp_path: Path) -> None:
+    others = [[one, "-m", "tests.strange_archives"] for one in OTHERS if version(one) >= LEAST]
+    ways = others if world == "other-pythons" else [[sys.executable, "-m", "tests.strange_archives", "--no-filter"]]
+    for number, way in enumerate(ways):
+        place = tmp_path / str(number)
+        place.mkdir()
+        environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+        ended = subprocess.run([*way, str(place)], env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, f"{way}: {ended.stderr}"
+        judge(json.loads(ended.stdout))
+
+
+def test_the_filter_of_the_library_is_asked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def look(info: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
+        asked.append(info.name)
+        if info.name == "b":
+            raise FilterError
+        return info
+
+    monkeypatch.setattr(tarfile, "data_filter", look, raising=False)
+    monkeypatch.setattr(tarfile, "FilterError", FilterError, raising=False)
+    archive = make_tar(tmp_path / "a.tar.gz", member("a"), member("b"), member("c"))
+    with pytest.raises(UsageError, match="'b', which is refused"):
         unpack.unpack(archive, tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+    assert asked == ["a", "b"]
+    assert not (tmp_path / "out").exists()
+
+
+class FilterError(tarfile.TarError):
+    """As the library has it since 3.11.4."""
 
 
 def test_a_link_in_a_zip_stays_inside(tmp_path: Path) -> None:
-    def make(target: str) -> Path:
-        archive = tmp_path / "a.zip"
-        with zipfile.ZipFile(archive, "w") as packed:
-            packed.writestr("top/file", "x")
-            info = zipfile.ZipInfo("top/link")
-            info.external_attr = (stat.S_IFLNK | 0o777) << 16
-            packed.writestr(info, target)
-        return archive
-
+    mode = stat.S_IFLNK | 0o777
     with pytest.raises(UsageError, match="link to '/etc/passwd'"):
-        unpack.unpack(make("/etc/passwd"), tmp_path / "bad")
-    unpack.unpack(make("file"), tmp_path / "good")
+        unpack.unpack(
+            make_zip(tmp_path / "a.zip", ("top/file", "x", 0), ("top/link", "/etc/passwd", mode)), tmp_path / "bad"
+        )
+    unpack.unpack(make_zip(tmp_path / "a.zip", ("top/file", "x", 0), ("top/link", "file", mode)), tmp_path / "good")
     assert (tmp_path / "good" / "link").read_text() == "x"
 
 
@@ -106,6 +117,12 @@ def test_a_giant_header_is_not_read_into_memory(tmp_path: Path) -> None:
         file.truncate(2_000_001_024)
     with pytest.raises(UsageError, match="larger than any honest one"):
         unpack.unpack(archive, tmp_path / "out")
+
+
+def test_a_list_of_holes_is_a_header_too(tmp_path: Path) -> None:
+    endless = sparse("holes", "1", b"99999999\n" + b"0\n" * (5 << 20))
+    with pytest.raises(UsageError, match="larger than any honest one"):
+        unpack.unpack(make_tar(tmp_path / "a.tar", member("a"), endless, mode="w"), tmp_path / "out")
 
 
 @pytest.mark.parametrize("data", [b"", b"plain text", b"\x1f\x8b broken", b"PK\x03\x04 broken"])

@@ -160,6 +160,10 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> Callable[[tar
     return lambda tar: tar.addfile(entry)
 
 
+def links(*named: tuple[str, str]) -> Callable[[tarfile.TarFile], None]:
+    return lambda tar: [link(name, target)(tar) for name, target in named].clear()
+
+
 def test_an_installation_is_unpacked_as_it_stood(tmp_path: Path) -> None:
     into = tmp_path / "tree"
     unpack(
@@ -186,6 +190,8 @@ def test_an_installation_is_unpacked_as_it_stood(tmp_path: Path) -> None:
         (link("agent/out", "/etc/shadow"), "outside of it"),
         (link("agent/out", "../../etc"), "outside of it"),
         (link("agent/near", "/opt/agent-stage/x"), "outside of it"),
+        (links(("agent/a/b/up", "../.."), ("agent/a/b/out", "up/../../etc")), "outside of it"),
+        (links(("agent/twice", "a"), ("agent/twice", "b")), "twice"),
         (link("agent/hard", "../etc/passwd", tarfile.LNKTYPE), "leaves its directory"),
         (link("agent/device", "", tarfile.CHRTYPE), "no file, directory or link"),
         (link("agent/fifo", "", tarfile.FIFOTYPE), "no file, directory or link"),

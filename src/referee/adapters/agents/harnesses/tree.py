@@ -12,10 +12,12 @@ import posixpath
 import shutil
 import stat
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from referee.core.canonical import digest_of
+from referee.core.links import stays
 from referee.errors import AgentUnavailable
 from referee.protocols import AGENT_HOME
 
@@ -36,7 +38,7 @@ def unpack(stream: BinaryIO, into: Path) -> None:
 
 
 def _unpack(stream: BinaryIO, into: Path) -> None:
-    links: list[tuple[Path, str]] = []
+    links: dict[str, str] = {}
     with tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
             parts = [part for part in member.name.split("/") if part not in {"", "."}]
@@ -53,12 +55,15 @@ def _unpack(stream: BinaryIO, into: Path) -> None:
                 _write(tar, member, place)
             elif member.islnk():
                 shutil.copy2(into / "/".join(_inside(member.linkname)), place, follow_symlinks=False)
+            elif member.issym() and inside not in links:
+                links[inside] = member.linkname
             elif member.issym():
-                links.append((place, _checked(inside, member.linkname)))
+                raise AgentUnavailable(f"the installation holds {member.name!r} twice")
             else:
                 raise AgentUnavailable(f"the installation holds {member.name!r}, which is no file, directory or link")
-    for place, target in links:  # last, so that nothing is ever written through one
-        place.symlink_to(target)
+    for at, target in links.items():  # last, so that nothing is ever written through one
+        _check(links, at, target)
+        (into / at).symlink_to(target)
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
@@ -77,12 +82,14 @@ def _inside(name: str) -> list[str]:
     return parts[1:]
 
 
-def _checked(inside: str, target: str) -> str:
-    """A link's target, when it stays below ``/opt/agent`` as the machine will see it."""
-    whole = posixpath.normpath(posixpath.join(AGENT_HOME, posixpath.dirname(inside), target))
-    if whole != AGENT_HOME and not whole.startswith(AGENT_HOME + "/"):
+def _check(links: Mapping[str, str], inside: str, target: str) -> None:
+    """Refuse a link that leads out of ``/opt/agent`` as the machine will see it."""
+    if target == AGENT_HOME or target.startswith(AGENT_HOME + "/"):
+        folder, text = "", target.removeprefix(AGENT_HOME).lstrip("/")
+    else:
+        folder, text = posixpath.dirname(inside), target
+    if not stays(links, folder, text):
         raise AgentUnavailable(f"the installation's link {inside!r} leads to {target!r}, outside of it")
-    return target
 
 
 def tree_digest(root: Path) -> str:
