@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, RegressionAgent
+from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, regression_agent
 from referee.publish.names import BUILT_IN
 from tests.runs.conftest import referee
 
@@ -55,7 +55,7 @@ def test_none_of_them_passes(agent: str, subject: str, workspace: Path) -> None:
 
 @pytest.mark.parametrize("name", REGRESSION_AGENTS)
 def test_they_are_built_in_and_pinned_by_what_they_run(name: str, tmp_path: Path) -> None:
-    agent = RegressionAgent(name, tmp_path)
+    agent = regression_agent(name, tmp_path)
     assert name in BUILT_IN
     assert agent.need is None
     start = agent.prepare()
@@ -63,5 +63,5 @@ def test_they_are_built_in_and_pinned_by_what_they_run(name: str, tmp_path: Path
     assert [file.name for file in home.iterdir()] == ["agent.py"]
     assert agent.digest().rsplit(":", 1)[1][:32] in home.name
     assert agent.prepare() == start
-    others = {RegressionAgent(other, tmp_path).digest() for other in REGRESSION_AGENTS}
+    others = {regression_agent(other, tmp_path).digest() for other in REGRESSION_AGENTS}
     assert len(others) == len(REGRESSION_AGENTS)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from referee.adapters.agents.baseline_agent import BaselineAgent
+from referee.adapters.agents.baseline_agent import baseline_agent
 from referee.adapters.agents.command_agent import CommandAgent, shell_command
-from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, RegressionAgent
+from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, regression_agent
 from referee.adapters.catalog.agents import BUILT_IN, AgentFile, load_agent_file
 from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
@@ -145,9 +145,9 @@ def make_agent(name: str, command: str | None, workspace: Workspace, *, sandbox:
     if command is not None and name != "command":
         raise UsageError(f"--command goes with --agent command, not with --agent {name}")
     if name == "baseline":
-        return BaselineAgent(workspace.cache)
+        return baseline_agent(workspace.cache)
     if name in REGRESSION_AGENTS:
-        return RegressionAgent(name, workspace.cache)
+        return regression_agent(name, workspace.cache)
     if name == "command":
         if not command:
             raise UsageError("the agent `command` needs a command line", todo="give one with --command 'LINE'")

@@ -1,25 +1,18 @@
-"""``baseline``: the built-in agent, made ready as a read-only directory for ``/opt/agent``.
+"""``baseline``: the built-in agent that works without a model.
 
-The agent's program is the package ``baseline`` beside this file. It runs inside the machine and never imports the
+Its program is the package ``baseline`` beside this file. It runs inside the machine and never imports the
 referee; what it needs of third-party Python (a Markdown and a reStructuredText parser, pure Python) is
 copied beside it from this installation, so that nothing is installed into the machine.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Mapping
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
-from referee.core.canonical import digest_of
+from referee.adapters.agents.bundled_agent import BundledAgent
 from referee.errors import InternalError
-from referee.protocols import AGENT_HOME, Access, AgentStart, ModelNeed, PlacedFile
 
 #: Importable packages copied beside the agent, with the distribution that owns each.
 CARRIED = {"markdown_it": "markdown-it-py", "mdurl": "mdurl", "docutils": "docutils"}
@@ -27,76 +20,21 @@ CARRIED = {"markdown_it": "markdown-it-py", "mdurl": "mdurl", "docutils": "docut
 _START = '"""Starts the agent."""\nfrom baseline.__main__ import main\n\nmain()\n'
 
 
-class BaselineAgent:
+def baseline_agent(cache: Path) -> BundledAgent:
     """No model, deterministic: the floor of every board and the free check for maintainers.
 
     Args:
         cache: directory for prepared copies, by digest; can be deleted without loss.
     """
+    return BundledAgent("baseline", contents=_contents, program="lib", cache=cache)
 
-    name = "baseline"
-    tier: Literal["standard"] = "standard"
 
-    def __init__(self, cache: Path) -> None:
-        self._cache = cache
-        self._files: dict[str, bytes] | None = None
-        self.version = version("referee")
-
-    @property
-    def harness(self) -> str | None:
-        """None: no model."""
-        return None
-
-    @property
-    def need(self) -> ModelNeed | None:
-        """None: no model."""
-        return None
-
-    def placed(self, access: Access, mission: Mapping[str, object]) -> Mapping[str, PlacedFile]:  # noqa: ARG002 — the seam's
-        """None: the mission is a file already."""
-        return {}
-
-    def digest(self) -> str:
-        """Tagged digest over every file that the machine will see."""
-        listing = {name: hashlib.sha256(data).hexdigest() for name, data in self._contents().items()}
-        return digest_of("agent", {"name": self.name, "files": listing})
-
-    def prepare(self) -> AgentStart:
-        """Publish the agent's directory in the cache (once per digest) and say how to start it."""
-        home = self._cache / "agents" / f"baseline-{self.digest().rsplit(':', 1)[1][:32]}"
-        if not home.is_dir():
-            self._publish(home)
-        return AgentStart(
-            argv=("/usr/bin/python3", "-I", "-B", "-u", f"{AGENT_HOME}/lib"),
-            environment={},
-            inputs={home: AGENT_HOME},
-        )
-
-    def _publish(self, home: Path) -> None:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix="draft-", dir=home.parent))
-        try:
-            for name, data in self._contents().items():
-                file = draft / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
-            draft.chmod(0o755)
-            draft.rename(home)
-        except OSError:
-            if not home.is_dir():  # another harness may have published the same digest meanwhile
-                raise
-        finally:
-            if draft.exists():
-                shutil.rmtree(draft)
-
-    def _contents(self) -> dict[str, bytes]:
-        if self._files is None:
-            files = {"lib/__main__.py": _START.encode()}
-            files |= _python_files(Path(__file__).with_name("baseline"), "lib/baseline")
-            for package in CARRIED:
-                files |= _python_files(_package_directory(package), f"lib/{package}")
-            self._files = dict(sorted(files.items()))
-        return self._files
+def _contents() -> dict[str, bytes]:
+    files = {"lib/__main__.py": _START.encode()}
+    files |= _python_files(Path(__file__).with_name("baseline"), "lib/baseline")
+    for package in CARRIED:
+        files |= _python_files(_package_directory(package), f"lib/{package}")
+    return dict(sorted(files.items()))
 
 
 def _package_directory(package: str) -> Path:
