@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
 from typing import Any
 
 from referee.adapters.docker.engine import ENGINE_ERRORS, connect
+from referee.disk_use import allocated_bytes
 from referee.errors import EngineUnavailable
 
 POLL_SECONDS = 2.0
@@ -84,25 +84,10 @@ class DiskWatch:
 
 
 def _allocated(layer: str | None, stop: threading.Event) -> int | None:
-    """Bytes that the layer's files take on the disk, a file of several names once; None where it cannot be seen."""
+    """Bytes that the layer's files take on the disk; None where it cannot be seen, as with an engine elsewhere."""
     if not layer or not os.access(layer, os.R_OK | os.X_OK):
         return None
-    total = 0
-    linked: set[tuple[int, int]] = set()
-    pending = [layer]
-    while pending and not stop.is_set():
-        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    facts = entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    elif facts.st_nlink > 1:
-                        if (facts.st_dev, facts.st_ino) in linked:
-                            continue
-                        linked.add((facts.st_dev, facts.st_ino))
-                    total += facts.st_blocks * 512
-    return total
+    return allocated_bytes([layer], stop=stop)
 
 
 def _free(root: str) -> int | None:

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
 import time
 from pathlib import Path
 
-_BLOCK = 512
+from referee.disk_use import allocated_bytes
+
 #: Measuring may take at most about a tenth of one core.
 _REST_FACTOR = 10.0
 _SHORTEST_REST = 0.5
-
-
-def written_bytes(directories: list[Path], *, stop: threading.Event | None = None) -> int:
-    """Allocated bytes below ``directories``, a file of several names once; what cannot be looked into counts nothing.
-
-    ``stop`` cuts it short.
-    """
-    total = 0
-    linked: set[tuple[int, int]] = set()
-    pending: list[str] = [str(path) for path in directories]
-    while pending and not (stop and stop.is_set()):
-        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    facts = entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    elif facts.st_nlink > 1:
-                        if (facts.st_dev, facts.st_ino) in linked:
-                            continue
-                        linked.add((facts.st_dev, facts.st_ino))
-                    total += facts.st_blocks * _BLOCK
-    return total
 
 
 class DiskWatch:
@@ -58,7 +34,7 @@ class DiskWatch:
         rest = _SHORTEST_REST
         while not self._stop.wait(rest):
             begun = time.monotonic()
-            size = written_bytes(self._directories, stop=self._stop)
+            size = allocated_bytes(self._directories, stop=self._stop)
             self.largest = max(self.largest, size)
             self.exceeded = self.exceeded or size >= self._limit
             rest = max(_SHORTEST_REST, (time.monotonic() - begun) * _REST_FACTOR)

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from referee.adapters.overlay.cgroups import Cgroup
-from referee.adapters.overlay.disk import DiskWatch, written_bytes
+from referee.adapters.overlay.disk import DiskWatch
 from referee.adapters.overlay.layers import HOSTNAME
 from referee.adapters.overlay.namespace import Namespace
 from referee.adapters.overlay.owner import remove_machine
 from referee.adapters.overlay.session import OverlaySession, StatusPipe
 from referee.core.records import QuietFacts
+from referee.disk_use import allocated_bytes
 from referee.errors import MachineFault, ReportRejected
 from referee.protocols import TRUSTED_PATH, Completed, MachineSpec
 
@@ -204,7 +205,7 @@ class OverlayMachine:
         in_force |= {"memory": "rlimit (data, for each process)"} if "data" in self._rlimits else {}
         in_force |= {"pids": "rlimit"} if "nproc" in self._rlimits else {}
         in_force |= self._cgroup.in_force if self._cgroup else {}
-        written = 0 if self._destroyed else written_bytes([self._directory / one["upper"] for one in self._layers])
+        written = 0 if self._destroyed else allocated_bytes([self._directory / one["upper"] for one in self._layers])
         usage: dict[str, object] = {"disk_bytes": max(written, self._disk.largest)}
         return {
             "machine": self._name,
