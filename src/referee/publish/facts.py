@@ -121,7 +121,7 @@ class Facts:
             total=None if judged is None else judged.total,
             scores=() if judged is None else tuple(_score(one, lock.edition) for one in judged.by_edition.values()),
             corroboration=None if found is None else found.status,
-            corroboration_why=() if found is None else _why(found),
+            corroboration_why=() if found is None else reasons(found),
             flagged=flagged,
             files=files.files(),
             manifest=files.manifest(),
@@ -201,7 +201,8 @@ def _judged(
     return judged, judged.reason or None
 
 
-def _why(found: Corroboration) -> tuple[str, ...]:
+def reasons(found: Corroboration) -> tuple[str, ...]:
+    """Why a claim's status is what it is, in sentences, each once."""
     further = (one.sentence for one in (*found.flags, *found.notes))
     return (found.reason, *(sentence for sentence in further if sentence not in found.reason))
 

@@ -25,12 +25,14 @@ from referee.core.sessions.reading import told_from
 from referee.core.sessions.steps import StepDone
 from referee.core.transcript import transcript
 from referee.errors import Finding, NothingMatched, ReportRejected, UsageError
+from referee.publish.facts import reasons
 from referee.publish.gate import never
 from referee.publish.mapping import BUILT_IN, Mapping
 from referee.publish.neutral import public_facts, public_lock
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.verify import MANIFEST_SCHEMA
 from referee.runner.verify_results import Shown, check_boards, check_runs, check_subjects, current
+from referee.runner.verify_told import check_identities, formed, told_of_run
 from referee.scoring.attempts import Judgement, judge
 from referee.scoring.bringup import EDITIONS
 from referee.scoring.cold import judge_replay
@@ -70,14 +72,19 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
     index = _document(site / "index.json")
     shown: list[tuple[_Run, Shown]] = []
     seen: set[str] = set()
-    for listed in index["runs"]:
-        run = _Run(site, str(listed["run"]), done, seen)
-        run.check()
-        if listed != {key: run.document[key] for key in listed}:
-            raise Finding(f"index.json and runs/{run.name}/run.json do not say the same of the run {run.name}")
-        shown.append((run, run.shown()))
-    _results(site, index, shown, done)
-    _nothing_loose(site, seen)
+    with formed("index.json"):
+        listings = [(str(listed["run"]), dict(listed)) for listed in index["runs"]]
+    for name, listed in listings:
+        run = _Run(site, name, done, seen)
+        with formed(f"runs/{name}/run.json"):
+            run.check()
+            if listed != {key: run.document[key] for key in listed}:
+                raise Finding(f"index.json and runs/{run.name}/run.json do not say the same of the run {run.name}")
+            shown.append((run, run.shown()))
+    with formed("index.json or board.json"):
+        _results(site, index, shown, done)
+    with formed("evidence/"):
+        _nothing_loose(site, seen)
     if names is not None:
         _names(index, site, names)
         done.names = True
@@ -111,6 +118,9 @@ class _Run:
         self._told_alike(planned, end, files)
         self._recording(files)
         self._masks(files)
+        otherwise = told_of_run(self.document, end, self._site)
+        if otherwise is not None:
+            raise self._finding(otherwise)
         self._judge(planned, end, files)
         for replay in self.document["replays"]:
             self._replay(replay, files)
@@ -268,6 +278,9 @@ class _Run:
         wanted = (judged.valid, judged.total, judged.outcome, rows, found, judged.flagged)
         if tuple(self.document[key] for key in result) != wanted:
             raise self._finding("its result is not what the served evidence gives")
+        why = () if judged.corroboration is None else reasons(judged.corroboration)
+        if tuple(self.document["corroboration_reasons"]) != why:
+            raise self._finding("the reasons of its result are not what the served evidence gives")
         self._judged = judged
         self._done.scores += len(told)
 
@@ -313,7 +326,9 @@ def _results(site: Path, index: dict[str, Any], shown: list[tuple[_Run, Shown]],
                 f"run {one.run}: whether its pin is the latest of its subject is not what the site's runs give"
             )
     at_pin = [one for one in runs if one.run in now]
-    done.agents = check_boards([one for one in at_pin if not one.open], _document(site / "board.json"))
+    board = _document(site / "board.json")
+    done.agents = check_boards([one for one in at_pin if not one.open], board)
+    check_identities([run.document for run, one in shown if one.run in now and not one.open], board)
     check_subjects(at_pin, index["subjects"])
     for listing in index["subjects"]:
         name = str(listing["subject"])
@@ -365,7 +380,7 @@ def _reader(files: dict[str, Path]) -> Callable[..., bytes | None]:
 def _document(file: Path) -> dict[str, Any]:
     try:
         value = json.loads(file.read_bytes())
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise Finding(f"{file} is missing or no JSON") from exc
     if not isinstance(value, dict):
         raise Finding(f"{file} is no JSON object")
