@@ -11,8 +11,9 @@ import asyncio
 import json
 import re
 
+from loopback_http import Connection, serve
+
 CITY = re.compile(rb"City\d+")
-LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 MODEL = "loopback"
 
 
@@ -35,55 +36,30 @@ def answer(question: bytes, number: int) -> bytes:
     ).encode()
 
 
-class Connection(asyncio.Protocol):
-    """One connection: requests one after the other."""
+class Model(Connection):
+    """Answers each question after the delay."""
 
     answered = 0
 
     def __init__(self, delay: float) -> None:
+        super().__init__()
         self.delay = delay
-        self.waiting = b""
-        self.transport: asyncio.Transport | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep where to answer."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Take whole requests off what came; answer each after the delay."""
-        self.waiting += data
-        while (end := self.waiting.find(b"\r\n\r\n")) >= 0:
-            head = self.waiting[:end]
-            found = LENGTH.search(head)
-            whole = end + 4 + (int(found.group(1)) if found else 0)
-            if len(self.waiting) < whole:
-                return
-            body, self.waiting = self.waiting[end + 4 : whole], self.waiting[whole:]
-            if head.startswith(b"GET"):
-                self.send(json.dumps({"object": "list", "data": [{"id": MODEL, "object": "model"}]}).encode())
-                continue
-            Connection.answered += 1
-            said = answer(body, Connection.answered)
-            if self.delay:
-                asyncio.get_running_loop().call_later(self.delay, self.send, said)
-            else:
-                self.send(said)
-
-    def send(self, body: bytes) -> None:
-        """Answer."""
-        if self.transport is not None and not self.transport.is_closing():
-            head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-            self.transport.write(head.encode() + body)
-
-
-async def serve(delay: float) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(delay), "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    def asked(self, head: bytes, body: bytes) -> None:
+        """Answer a question, or list the one model."""
+        if head.startswith(b"GET"):
+            self.send(json.dumps({"object": "list", "data": [{"id": MODEL, "object": "model"}]}).encode())
+            return
+        Model.answered += 1
+        said = answer(body, Model.answered)
+        if self.delay:
+            asyncio.get_running_loop().call_later(self.delay, self.send, said)
+        else:
+            self.send(said)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=20.0)
-    asyncio.run(serve(parser.parse_args().delay_ms / 1000))
+    delay = parser.parse_args().delay_ms / 1000
+    asyncio.run(serve(lambda: Model(delay)))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
 
-LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+from loopback_http import Connection, serve
+
 MODEL = "loopback"
 USAGE = {"prompt_tokens": 5000, "completion_tokens": 120, "total_tokens": 5120}
 EVENTS = 5
@@ -35,35 +35,20 @@ def last() -> bytes:
     return b"data: " + json.dumps({**chunk, "usage": USAGE}).encode() + b"\n\ndata: [DONE]\n\n"
 
 
-class Connection(asyncio.Protocol):
-    """One connection: requests one after the other."""
+class Upstream(Connection):
+    """Answers at once, or streams with a pause between events."""
 
     def __init__(self, pause: float) -> None:
+        super().__init__()
         self.pause = pause
-        self.waiting = b""
-        self.transport: asyncio.Transport | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep where to answer."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Take whole requests off what came."""
-        self.waiting += data
-        while (end := self.waiting.find(b"\r\n\r\n")) >= 0:
-            found = LENGTH.search(self.waiting[:end])
-            length = end + 4 + (int(found.group(1)) if found else 0)
-            if len(self.waiting) < length:
-                return
-            body, self.waiting = self.waiting[end + 4 : length], self.waiting[length:]
-            if b'"stream":true' in body.replace(b" ", b""):
-                self.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-                self.stream(0)
-            else:
-                said = whole()
-                head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(said)}\r\n\r\n"
-                self.write(head.encode() + said)
+    def asked(self, head: bytes, body: bytes) -> None:  # noqa: ARG002 — whatever is asked, it is a question
+        """Answer whole, or begin a stream."""
+        if b'"stream":true' in body.replace(b" ", b""):
+            self.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            self.stream(0)
+        else:
+            self.send(whole())
 
     def stream(self, number: int) -> None:
         """Send one event now, the next one later."""
@@ -73,23 +58,13 @@ class Connection(asyncio.Protocol):
         self.write(_chunk(event(number)))
         asyncio.get_running_loop().call_later(self.pause, self.stream, number + 1)
 
-    def write(self, data: bytes) -> None:
-        """Answer."""
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(data)
-
 
 def _chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
-async def serve(pause: float) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(pause), "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pause-ms", type=float, default=50.0)
-    asyncio.run(serve(parser.parse_args().pause_ms / 1000))
+    pause = parser.parse_args().pause_ms / 1000
+    asyncio.run(serve(lambda: Upstream(pause)))
