@@ -9,13 +9,14 @@ never depends on our finding the place.
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from referee.core.event_strings import INDEXED, Piece, by_place, whole
+from referee.core.secret_parts import secret_parts
 from referee.core.spellings import BARRIER, canonical, encoded, pieces, transformed, units, views
 from referee.errors import UsageError
 
@@ -24,12 +25,6 @@ SHORTEST = 8
 #: So many letters and digits of a value in a row are a find; of a shorter value half of them, but never fewer than
 #: ``LEAST``. A value with fewer than that is looked for only as a whole, and as it is written.
 PART, LEAST = 16, 12
-#: Parts of a value that is itself a JSON document count as credentials from this length on.
-_OF_DOCUMENT = 16
-
-#: A JSON web token: head, claims, signature. The head and how the claims begin are no secret.
-_TOKEN = re.compile(r"eyJ[\w-]+\.([\w-]+)\.([\w-]+)")
-_PUBLIC_CLAIMS = 24
 
 #: So many characters of a value are compared at first. Any part that counts covers one such gram of every ``stride``.
 _GRAM = 5
@@ -107,7 +102,7 @@ class Redactor:
                 )
             marker = b"[redacted:" + re.sub(r"[^A-Za-z0-9_.-]", "_", name).encode() + b"]"
             markers.append(marker)
-            for part in _secret_parts(value):
+            for part in secret_parts(value):
                 self._take(marker, part)
         #: What stands for a text in which a value is seen and cannot be cut out.
         self.withheld = b"".join(markers)
@@ -162,10 +157,10 @@ class Redactor:
         joined = pieces(body)
         if joined and self.holds_any(joined):
             return True
-        if _INDEXED.search(body) is None:
+        if INDEXED.search(body) is None:
             return False
         # The pieces of several calls take turns.
-        return self.holds_any([_join(leaves) for leaves in _leaves(body.split(b"\n")).values() if len(leaves) > 1])
+        return self.holds_any([whole(leaves) for leaves in by_place(body.split(b"\n")).values() if len(leaves) > 1])
 
     def seen(self, view: bytes) -> bool:
         """Whether a part that counts of a value stands in a canonical view (``core.spellings``)."""
@@ -222,8 +217,8 @@ class Redactor:
             return self.redact(data)
         lines = data.split(b"\n")
         changed = False
-        for leaves in _leaves(lines).values():
-            if len(leaves) > 1 and self.holds(_join(leaves)):
+        for leaves in by_place(lines).values():
+            if len(leaves) > 1 and self.holds(whole(leaves)):
                 self._mend(lines, leaves)
                 changed = True
         return self.redact(b"\n".join(lines) if changed else data)
@@ -304,9 +299,9 @@ class Redactor:
                 if not document or not _STRUCTURE.search(_BRACED.sub(b"", data[first:last])):
                     yield first, last, form.marker
 
-    def _mend(self, lines: list[bytes], leaves: list[_Piece]) -> None:
+    def _mend(self, lines: list[bytes], leaves: list[Piece]) -> None:
         """Rewrite the events whose pieces spell a value: the marker in the first of them, nothing in the others."""
-        spans = self._spans(_join(leaves))
+        spans = self._spans(whole(leaves))
         at = 0
         for piece in leaves:
             raw = piece.text.encode("utf-8", "surrogatepass")
@@ -318,7 +313,7 @@ class Redactor:
             at += len(raw)
             if kept:
                 piece.put(lines, b"".join([*kept, raw[end:]]).decode("utf-8", "replace"))
-        if self.holds(_join(leaves)):
+        if self.holds(whole(leaves)):
             for piece in leaves:
                 piece.put(lines, "")
 
@@ -334,61 +329,6 @@ def _apart(found: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
     return spans
 
 
-_INDEXED = re.compile(rb'"index"\s*+:\s*+[1-9]')
-
-
-@dataclass
-class _Piece:
-    """One string in one event: where it stands and what it says."""
-
-    line: int
-    prefix: bytes
-    document: Any
-    holder: Any
-    key: Any
-    text: str
-
-    def put(self, lines: list[bytes], text: str) -> None:
-        self.holder[self.key] = self.text = text
-        lines[self.line] = self.prefix + json.dumps(self.document, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _join(pieces: list[_Piece]) -> bytes:
-    return "".join(piece.text for piece in pieces).encode("utf-8", "surrogatepass")
-
-
-def _leaves(lines: list[bytes]) -> dict[str, list[_Piece]]:
-    """The strings of all events, by where in an event they stand."""
-    found: dict[str, list[_Piece]] = {}
-    for number, line in enumerate(lines):
-        start = line.find(b"{")
-        if start < 0 or line[:start].strip() not in {b"", b"data:"}:
-            continue
-        try:
-            document = json.loads(line[start:])
-        except (ValueError, RecursionError):
-            continue
-        for path, holder, key, text in _strings(document):
-            found.setdefault(path, []).append(_Piece(number, line[:start], document, holder, key, text))
-    return found
-
-
-def _strings(document: Any) -> Iterator[tuple[str, Any, Any, str]]:
-    waiting: list[tuple[str, Any]] = [("", document)]
-    while waiting:
-        path, holder = waiting.pop()
-        if isinstance(holder, dict):
-            path = f"{path}#{holder['index']}" if "index" in holder else path
-            members: Any = holder.items()
-        else:
-            members = enumerate(holder)
-        for key, value in members:
-            if isinstance(value, str):
-                yield f"{path}.{key}", holder, key, value
-            elif isinstance(value, dict | list):
-                waiting.append((f"{path}.{key}", value))
-
-
 def _plain(data: bytes) -> bytes:
     """``data`` without blanks."""
     return data.translate(None, b" \t\r\n\x00\x0b\x0c")
@@ -399,25 +339,3 @@ def _occurrences(data: bytes, spelling: bytes) -> Iterator[int]:
     while at >= 0:
         yield at
         at = data.find(spelling, at + len(spelling))
-
-
-def _secret_parts(value: str) -> list[str]:
-    """What of a value is secret: the most, it all. The head of a token is the same in many others."""
-    token = _TOKEN.fullmatch(value)
-    if token is not None:
-        found = [part for part in (token[1][_PUBLIC_CLAIMS:], token[2]) if len(part) >= _OF_DOCUMENT]
-        return found or [value]
-    return list(_parts(value)) or [value]
-
-
-def _parts(value: str) -> Iterator[str]:
-    """The long strings of a value that is a JSON document, as key files of services are; addresses are public."""
-    if not value.startswith("{"):
-        return
-    try:
-        document = json.loads(value)
-    except (ValueError, RecursionError):
-        return
-    for _path, _holder, _key, text in _strings(document):
-        if len(text) >= _OF_DOCUMENT and "://" not in text and "@" not in text:
-            yield text
