@@ -21,18 +21,17 @@ import contextlib
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Self
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from tests.agents.scripted_dialects import READ, SAY_JSON, SAY_STREAM, Answer, Counted, Dialect, Json, Turn, error
 from tests.agents.scripted_play import Failure, Play, answer, is_side_request, side_answer
-
-_MAX_BODY = 64 * 2**20
+from tests.loopback import beside_the_test, listen, port_of
 
 
 @dataclass(frozen=True)
@@ -100,16 +99,13 @@ class ScriptedModel:
         """The requests of the play."""
         return [asked for asked in self.asked if asked.turn is not None and not asked.side]
 
-    async def start(self) -> None:
+    async def __aenter__(self) -> Self:
         """Listen; the port is chosen where it is 0."""
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_route("*", "/{tail:.*}", self._serve)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, self.address, self.port).start()
-        self.port = self._runner.addresses[0][1]
+        self._runner = await listen(self._serve, address=self.address, port=self.port)
+        self.port = port_of(self._runner)
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
@@ -252,31 +248,14 @@ def _credential(request: web.Request) -> str:
 def scripted_model(play: Play | None = None, **settings: object) -> Iterator[ScriptedModel]:
     """The server in a thread with a loop of its own, while the block runs."""
     server = ScriptedModel(play=play or Play(), **settings)  # type: ignore[arg-type]
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    with beside_the_test(server):
         yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(_end(server), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-async def _end(server: ScriptedModel) -> None:
-    await server.close()
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
 
 
 async def _forever(server: ScriptedModel) -> None:
-    await server.start()
-    print(server.url, flush=True)  # noqa: T201 — who started it reads this line
-    await asyncio.Event().wait()
+    async with server:
+        print(server.url, flush=True)  # noqa: T201 — who started it reads this line
+        await asyncio.Event().wait()
 
 
 def main() -> None:

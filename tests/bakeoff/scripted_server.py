@@ -20,17 +20,17 @@ import asyncio
 import contextlib
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 
 from tests.bakeoff import scripted_shapes as shapes
 from tests.bakeoff.scripted_plays import PLAYS, Got, first_tool, unknown
 from tests.bakeoff.scripted_shapes import Spoken, SurfaceName
+from tests.loopback import beside_the_test, listen, port_of
 
 SURFACES: dict[str, SurfaceName] = {
     "/chat/completions": "openai-chat",
@@ -67,16 +67,12 @@ class ScriptedServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def start(self, port: int = 0) -> None:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_route("*", "/{tail:.*}", self._serve)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+    async def __aenter__(self) -> Self:
+        self._runner = await listen(self._serve)
+        self.port = port_of(self._runner)
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -147,33 +143,14 @@ FORBIDDEN_TO_LOOK = {"401": (401, "invalid credential"), "503": (503, "down"), "
 @contextlib.contextmanager
 def serving(**settings: Any) -> Iterator[ScriptedServer]:
     """The server in a thread with a loop of its own, while the block runs."""
-    server = ScriptedServer(**settings)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    try:
+    with beside_the_test(ScriptedServer(**settings)) as server:
         yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(_end(server), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-async def _end(server: ScriptedServer) -> None:
-    await server.close()
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
 
 
 async def _forever() -> None:
-    server = ScriptedServer(keep=False)
-    await server.start()
-    print(server.url, flush=True)  # noqa: T201 — who started it reads this line
-    await asyncio.Event().wait()
+    async with ScriptedServer(keep=False) as server:
+        print(server.url, flush=True)  # noqa: T201 — who started it reads this line
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
+
+from tests.loopback import beside_the_test, port_of
 
 KEY = "sk-the-real-key-0123456789abcdefghij"
 MODEL = "scripted-1"
@@ -43,11 +44,28 @@ class ScriptedUpstream:
     most_under_way: int = 0
     dropped: int = 0
     port: int = 0
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+    loop: asyncio.AbstractEventLoop = field(init=False)
+    _runner: web.ServerRunner = field(init=False)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        """Listen without an application: ``serve`` gets what no router would take."""
+        self.loop = asyncio.get_running_loop()
+        server = web.Server(self.serve, access_log=None, handler_cancellation=True)
+        server.request_factory = lambda message, payload, protocol, writer, task: web.BaseRequest(
+            message, payload, protocol, writer, task, self.loop, client_max_size=2**27
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.port = port_of(self._runner)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.read() if request.can_read_body else b""
@@ -68,38 +86,8 @@ class ScriptedUpstream:
 @contextlib.contextmanager
 def scripted_upstream(reply: Reply) -> Iterator[ScriptedUpstream]:
     """The server in a thread with a loop of its own, while the block runs."""
-    upstream = ScriptedUpstream(reply)
-    loop = upstream.loop
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    async def start() -> web.ServerRunner:
-        server = web.Server(upstream.serve, access_log=None, handler_cancellation=True)
-        server.request_factory = lambda message, payload, protocol, writer, task: web.BaseRequest(
-            message, payload, protocol, writer, task, loop, client_max_size=2**27
-        )
-        runner = web.ServerRunner(server, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        upstream.port = runner.addresses[0][1]
-        return runner
-
-    runner = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
-    try:
+    with beside_the_test(ScriptedUpstream(reply)) as upstream:
         yield upstream
-    finally:
-        asyncio.run_coroutine_threadsafe(_end(runner), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-async def _end(runner: web.ServerRunner) -> None:
-    await runner.cleanup()
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
 
 
 def said_json(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:

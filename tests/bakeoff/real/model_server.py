@@ -15,6 +15,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.loopback import listen, port_of
+
 MODEL = "scripted-1"
 
 Json = dict[str, Any]
@@ -46,15 +48,9 @@ class Script:
 @asynccontextmanager
 async def model_server(script: Script) -> AsyncIterator[str]:
     """Serve ``script`` on a free port of loopback; gives the address without a path."""
-    app = web.Application(client_max_size=64_000_000)
-    app.router.add_route("*", "/{path:.*}", _Server(script).answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
+    runner = await listen(_Server(script).answer)
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port_of(runner)}"
     finally:
         await runner.cleanup()
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 
 from referee.adapters.suites import bundled_subsets, bundled_suite
 from tests.bakeoff.real.model_server import MODEL, Script, model_server
+from tests.loopback import beside_the_test
 
 pytestmark = [pytest.mark.slow, pytest.mark.registry]
 
@@ -51,22 +50,8 @@ executable = "{executable}"
 def silent() -> Iterator[tuple[str, Script]]:
     """A model that never calls, served from a thread of its own."""
     script = Script(text='{"tool_calls":[]}')
-    loop = asyncio.new_event_loop()
-    ready, done, found = threading.Event(), asyncio.Event(), []
-
-    async def serve() -> None:
-        async with model_server(script) as url:
-            found.append(url)
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(20)
-    yield found[0], script
-    loop.call_soon_threadsafe(done.set)
-    thread.join(20)
-    loop.close()
+    with beside_the_test(model_server(script)) as url:
+        yield url, script
 
 
 def referee(workspace: Path, *words: str) -> subprocess.CompletedProcess[str]:
