@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from referee.cli.app import make_app
 from referee.core.records import AttemptPlanned, Correction, Replayed
-from referee.errors import Finding
+from referee.errors import EXIT_COULD_NOT_VERIFY, Finding
 from referee.publish import pages
-from referee.publish.facts import Facts
+from referee.publish.facts import Facts, agents_of
+from referee.publish.mapping import keep_mapping
 from referee.runner.verify_site import SiteVerified, verify_site
 from tests.publish_workspace import Try, Written
 
@@ -81,11 +84,36 @@ def test_the_first_page_that_differs_is_named(built: Written, change: Callable[[
         look(built)
 
 
-def test_a_site_older_than_the_records_is_said_to_be_so(built: Written) -> None:
+def test_a_site_older_than_the_records_is_compared_with_what_they_held_then(built: Written) -> None:
+    files = look(built).files
     built.records.append(Correction(run="r-1", at="2026-11-30T09:00:00.000Z", note="looked at"))
-    assert look(built).not_compared == "site/ is older than the records"
-    built.write((Try("r-4", "square", index=2),))
-    assert look(built).not_compared == "site/ is older than the records"
+    built.write((Try("r-4", "square", index=2), Try("r-5", "later", agent="maker-1")))
+    assert look(built) == SiteVerified(there=True, not_compared="", files=files, older=True)
+    _edit("runs/r-1.html")(built.root / "site")
+    with pytest.raises(Finding, match=r"r-1\.html is not what records"):
+        look(built)
+
+
+def test_a_site_that_leaves_out_an_earlier_run_is_not_called_old(built: Written) -> None:
+    index = built.root / "site" / "index.json"
+    document = json.loads(index.read_bytes())
+    document["runs"] = [run for run in document["runs"] if run["run"] != "r-2"]
+    replace(index, json.dumps(document).encode())
+    with pytest.raises(Finding, match="leaves out the run r-2"):
+        look(built)
+
+
+def test_the_letters_of_an_older_site_are_those_of_its_day(tmp_path: Path) -> None:
+    written = Written(tmp_path)
+
+    def mapped() -> Facts:
+        records = written.records.read()
+        return Facts(records, written.evidence, mapping=keep_mapping(tmp_path / "names.json", agents_of(records)))
+
+    written.write((Try("r-1", "square", agent="maker-1"),))
+    pages.build(mapped(), tmp_path / "site")
+    written.write((Try("r-2", "square", agent="maker-2"),))
+    assert verify_site(mapped(), tmp_path / "site").older
 
 
 def test_a_replay_makes_a_site_old_and_not_wrong(built: Written) -> None:
@@ -105,15 +133,28 @@ def test_a_replay_makes_a_site_old_and_not_wrong(built: Written) -> None:
             evidence_digest="sha256:" + "0" * 64,
         )
     )
-    assert look(built).not_compared == "site/ is older than the records"
+    assert look(built).older
     pages.build(Facts(built.records.read(), built.evidence), built.root / "site")
-    assert look(built).not_compared == ""
+    assert not look(built).older
 
 
 def test_a_site_of_another_version_is_not_compared(built: Written) -> None:
     index = built.root / "site" / "index.json"
     replace(index, json.dumps({**json.loads(index.read_bytes()), "built_by": "0.0.9"}).encode())
     assert "built by version 0.0.9" in look(built).not_compared
+
+
+def test_what_was_not_compared_is_not_said_to_hold(tmp_path: Path) -> None:
+    """Whoever changes a page may write any version into the index: then "all holds" would be too much."""
+    written = Written(tmp_path)
+    written.write((Try("r-1", "square", end="open"),))
+    pages.build(Facts(written.records.read(), written.evidence), tmp_path / "site")
+    replace(tmp_path / "site" / "board.html", b"better")
+    index = tmp_path / "site" / "index.json"
+    replace(index, json.dumps({**json.loads(index.read_bytes()), "built_by": "0.0.9"}).encode())
+    verified = CliRunner().invoke(make_app("verify"), ["verify", "--workspace", str(tmp_path)])
+    assert verified.exit_code == EXIT_COULD_NOT_VERIFY, verified.output
+    assert verified.stdout.startswith("what could be compared holds; not all could be\n")
 
 
 def test_strays_among_the_evidence_are_named_and_blobs_are_not(built: Written) -> None:

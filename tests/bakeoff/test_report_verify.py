@@ -73,6 +73,18 @@ def test_a_report_older_than_the_log_is_not_compared_and_says_so(world: World) -
     assert verified(world).not_compared == ("the report board is older than the log of its protocol",)
 
 
+def test_a_report_of_fewer_shards_says_which_it_leaves_out(world: World) -> None:
+    left_out = world.shards[-1]
+    basis = gather(world.log, world.evidence, "board", [world.records / name for name in world.shards[:-1]])
+    write_report(basis, world.root / "site" / "bakeoff" / "board")
+    done = verified(world)
+    assert done.compared == 1
+    total = len(world.shards)
+    assert done.partial == (
+        f"the report board is of {total - 1} of {total} shards under its freeze; it leaves out {left_out}",
+    )
+
+
 def test_a_shard_that_is_gone_or_broken_is_a_finding(world: World) -> None:
     shard = world.records / world.shards[0]
     data = shard.read_bytes()

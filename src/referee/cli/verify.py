@@ -14,7 +14,7 @@ from referee.adapters.catalog.workspace import find_root, open_workspace
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.errors import EXIT_FINDING, Finding, NothingMatched
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, Finding, NothingMatched
 from referee.publish import words
 from referee.publish.facts import Facts
 from referee.publish.mapping import FILE_NAME, read_mapping
@@ -42,7 +42,8 @@ def verify(
 ) -> None:
     """Compute every digest, chain, recording, score and page again; name the first thing that does not hold (exit 1).
 
-    Needs no container engine and no network. Exit 0: all holds; 5: there is nothing to verify.
+    Needs no container engine and no network. Exit 0: all holds; 4: what could be compared holds, and not all could be;
+    5: there is nothing to verify.
     """
     if site_alone is not None:
         _site_alone(site_alone, names, as_json=as_json)
@@ -71,6 +72,8 @@ def verify(
         print(json.dumps({**document, "strays": strays}))  # noqa: T201
     else:
         _tell(Console(highlight=False, soft_wrap=True), done, site, reports, strays)
+    if site.not_compared or reports.not_compared:
+        raise typer.Exit(EXIT_COULD_NOT_VERIFY)
 
 
 def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
@@ -99,7 +102,8 @@ def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
 
 
 def _tell(console: Console, done: Verified, site: SiteVerified, reports: ReportsVerified, strays: list[str]) -> None:
-    console.print("all holds")
+    silent = site.not_compared or reports.not_compared
+    console.print("what could be compared holds; not all could be" if silent else "all holds")
     console.print(f"  record files  {done.record_files}, with {done.records} records in unbroken chains")
     console.print(f"  runs          {done.runs}, of which {done.unjudged} have not ended")
     console.print(f"  evidence      {done.evidence_files} files, {done.evidence_bytes} bytes; {done.unnamed} unnamed")
@@ -113,13 +117,16 @@ def _tell(console: Console, done: Verified, site: SiteVerified, reports: Reports
             f"{done.answer_bytes} bytes of answers"
         )
     if site.there and not site.not_compared:
-        console.print(f"  site          {site.files} files compared with the pages written again")
+        since = ", from the records as they were when it was built" if site.older else ""
+        console.print(f"  site          {site.files} files compared with the pages written again{since}")
     if reports.compared:
         console.print(
             f"  reports       {reports.compared} written again from the shards they name, the same to the byte"
         )
     for why in reports.not_compared:
         console.print(f"  note: {words.visible(why)}, so it was not compared", markup=False)
+    for why in reports.partial:
+        console.print(f"  note: {words.visible(why)}", markup=False)
     if site.not_compared:
         said = (
             f"  note: {words.visible(site.not_compared)}, so it was not compared: `referee site build` writes it anew"

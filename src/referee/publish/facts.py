@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Reviews
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, Record
+from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, Correction, Record, Replayed
 from referee.core.sessions.reading import read
 from referee.core.sessions.steps import Told
 from referee.errors import NothingMatched, UsageError
@@ -37,6 +37,19 @@ MAX_READ = 32_000_000
 OUT_OF = {"install": 30.0, "start": 30.0, "fixes": 20.0, "depth": 20.0}
 
 
+@dataclass(frozen=True)
+class Known:
+    """How far something that was made of the records knew a run: its state, and how many notes and replays it had."""
+
+    state: str
+    notes: int
+    replays: int
+
+    def before(self, now: Known) -> bool:
+        """Whether records that give ``now`` may have given this earlier: records are added, never taken away."""
+        return self.state in {"open", now.state} and self.notes <= now.notes and self.replays <= now.replays
+
+
 class Facts:
     """What pages and terminals show of one workspace.
 
@@ -53,6 +66,7 @@ class Facts:
     def __init__(
         self, records: Sequence[Record], evidence: Evidence, *, neutral: bool = True, mapping: Mapping | None = None
     ) -> None:
+        self._records, self._mapping = tuple(records), mapping
         self._runs = gather(records)
         planned = [found.planned for found in self._runs.values()]
         self._planned = sorted(planned, key=lambda record: (record.at, record.run))
@@ -61,6 +75,36 @@ class Facts:
         self.evidence = evidence
         self.served = Copies(evidence)
         self._neutralizer = Neutralizer(self.served, brand_of)
+
+    def planned(self) -> list[str]:
+        """The runs in the order in which they were planned."""
+        return [record.run for record in self._planned]
+
+    def known(self) -> dict[str, Known]:
+        """How far the records know each run."""
+        return {
+            run: Known(_state(found.end), len(found.corrections), len(found.replays))
+            for run, found in self._runs.items()
+        }
+
+    def as_of(self, known: Reviews[str, Known], names: str | None) -> Facts:
+        """What was shown when the records knew their runs so far, and the mapping had the digest ``names``."""
+        left = {
+            kind: {run: getattr(one, count) for run, one in known.items()}
+            for kind, count in ((Correction, "notes"), (Replayed, "replays"))
+        }
+        records: list[Record] = []
+        for record in self._records:
+            if isinstance(record, Correction | Replayed):
+                counts = left[type(record)]
+                counts[record.run] = counts.get(record.run, 0) - 1
+                kept = counts[record.run] >= 0
+            else:
+                kept = record.run in known and (isinstance(record, AttemptPlanned) or known[record.run].state != "open")
+            if kept:
+                records.append(record)
+        mapping = None if self._mapping is None else self._mapping.as_of(names)
+        return Facts(records, self.evidence, neutral=self._names.neutral, mapping=mapping)
 
     def find(self, name: str) -> AttemptPlanned:
         """The run of that id, the only one whose id begins so, or the one planned ``last``.
@@ -110,7 +154,7 @@ class Facts:
         invalid = None if valid or ended is None else reason or "no reason recorded"
         view = RunView(
             run=planned.run,
-            state="open" if ended is None else "ended" if isinstance(ended, AttemptEnded) else "found",
+            state=_state(ended),
             current=lock.subject.pin == self._pins[lock.subject.name],
             planned=planned,
             ended=ended,
@@ -174,6 +218,10 @@ class Facts:
             packages=files.packages(),
             told=Told() if raw is None else read(harness, [raw]),
         )
+
+
+def _state(end: AttemptEnded | AttemptFound | None) -> str:
+    return "open" if end is None else "ended" if isinstance(end, AttemptEnded) else "found"
 
 
 def agents_of(records: Sequence[Record]) -> list[AgentRef]:

@@ -72,6 +72,11 @@ class Mapping(BaseModel):
         """The mapping as its file holds it."""
         return {"schema": SCHEMA, "agents": [one.document() for one in self.agents]}
 
+    def as_of(self, digest: str | None) -> Mapping:
+        """This mapping as it was when it had that digest, with the letters given until then; else as it is now."""
+        earlier = (self.model_copy(update={"agents": self.agents[:count]}) for count in range(len(self.agents)))
+        return next((one for one in earlier if one.digest() == digest), self)
+
     def grown(self, agents: Iterable[AgentRef]) -> Mapping:
         """This mapping with a letter for every agent that is not built in and has none yet."""
         known = list(self.agents)

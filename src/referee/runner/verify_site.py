@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import referee
 from referee.errors import Finding
 from referee.publish import pages
 from referee.publish.bakeoff.listing import DIRECTORY, reports_in
-from referee.publish.facts import Facts
+from referee.publish.facts import Facts, Known
 
 _PIECE = 1 << 20
 _TODO = "it was changed after the site was built: `referee site build` writes the site anew"
@@ -23,74 +24,86 @@ _TODO = "it was changed after the site was built: `referee site build` writes th
 class SiteVerified:
     """What was found of the site.
 
-    ``there``: whether there is one. ``not_compared``: why its pages cannot be what this program makes of the records
-    now, so that they were not compared; empty when they were.
+    ``there``: whether there is one. ``not_compared``: why its pages cannot be what this program makes of the records,
+    so that they were not compared; empty when they were. ``older``: the records have grown since it was built; it was
+    compared with what they held then.
     """
 
     there: bool
     not_compared: str
     files: int
+    older: bool = False
 
 
 def verify_site(facts: Facts, site: Path) -> SiteVerified:
     """Write the pages again in a temporary directory and compare every file; evidence in the site by its digest.
+
+    A site that was built before records were added is compared with what the records held then.
 
     Raises:
         Finding: the first file that differs, is missing, or is none of the site's.
     """
     if not (site / "index.html").is_file() and not (site / "index.json").is_file():
         return SiteVerified(there=False, not_compared="", files=0)
+    shown = _Index.of(site)
+    if shown is not None and shown.built_by != referee.__version__:
+        why = f"site/ was built by version {shown.built_by}, this is {referee.__version__}"
+        return SiteVerified(there=True, not_compared=why, files=0)
+    older = shown is not None and _older(shown, facts)
+    if shown is not None and older:
+        facts = facts.as_of(shown.runs, shown.names)
     with tempfile.TemporaryDirectory(prefix="referee-site-") as name:
         fresh = Path(name)
         reports = reports_in(site)
         blobs = pages.write_pages(facts, fresh, reports)
         expected = {path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()}
-        why = _incomparable(_Index.of(site), _Index.of(fresh))
-        if why:
-            return SiteVerified(there=True, not_compared=why, files=0)
         # Pages first, the front page before all: a change is best named where a reader meets it.
         for file in sorted(expected, key=lambda one: (one.count("/"), one)):
             _same(site, fresh / file, file)
     for file in sorted(blobs):
         _whole(site, file)
     _nothing_else(site, expected | set(blobs), tuple(f"{DIRECTORY}/{report.name}/" for report in reports))
-    return SiteVerified(there=True, not_compared="", files=len(expected) + len(blobs))
+    return SiteVerified(there=True, not_compared="", files=len(expected) + len(blobs), older=older)
 
 
 @dataclass(frozen=True)
 class _Index:
-    """What a site's index says: who built it, and of each run the state and how many notes and replays it has."""
+    """What a site's index says: who built it, with which names, and how far it knew each run."""
 
     built_by: str
-    runs: dict[str, tuple[str, int, int]]
+    names: str | None
+    runs: dict[str, Known]
 
     @classmethod
     def of(cls, site: Path) -> _Index | None:
         try:
             index: Any = json.loads((site / "index.json").read_bytes())
             runs = {
-                str(run["run"]): (str(run["state"]), int(run["notes"]), int(run.get("replays_made", 0)))
+                str(run["run"]): Known(str(run["state"]), int(run["notes"]), int(run.get("replays_made", 0)))
                 for run in index["runs"]
             }
-            return cls(str(index["built_by"]), runs)
+            return cls(str(index["built_by"]), index.get("names"), runs)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
-def _incomparable(shown: _Index | None, now: _Index | None) -> str:
-    """Why a site that nobody touched may differ; a site that shows more than the records hold is not old but wrong."""
-    if shown is None or now is None:
-        return ""
-    if shown.built_by != now.built_by:
-        return f"site/ was built by version {shown.built_by}, this is {now.built_by}"
-    older = all(
-        run in now.runs
-        and state in {"open", now.runs[run][0]}
-        and notes <= now.runs[run][1]
-        and replays <= now.runs[run][2]
-        for run, (state, notes, replays) in shown.runs.items()
-    )
-    return "site/ is older than the records" if older and shown.runs != now.runs else ""
+def _older(shown: _Index, facts: Facts) -> bool:
+    """Whether the records have grown since the site was built. One that shows more than they hold is not old but wrong.
+
+    Raises:
+        Finding: it leaves out a run that was planned before another that it shows: that is no matter of age.
+    """
+    now = facts.known()
+    if shown.runs == now or not all(run in now and known.before(now[run]) for run, known in shown.runs.items()):
+        return False
+    planned = facts.planned()
+    last = max((planned.index(run) for run in shown.runs), default=-1)
+    left_out = next((run for run in planned[: last + 1] if run not in shown.runs), None)
+    if left_out is not None:
+        raise Finding(
+            f"the site leaves out the run {left_out}, which was planned before others that it shows", todo=_TODO
+        )
+    return True
 
 
 def _same(site: Path, expected: Path, name: str) -> None:

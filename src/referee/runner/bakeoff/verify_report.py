@@ -10,7 +10,7 @@ from typing import Any
 
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
-from referee.adapters.store.shard_files import select_shards
+from referee.adapters.store.shard_files import every_shard, first_line, select_shards
 from referee.errors import Finding, RefereeError
 from referee.publish.bakeoff.listing import DIRECTORY, reports_in
 from referee.publish.bakeoff.report import report_document, write_files
@@ -21,10 +21,14 @@ _TODO = "it was changed after it was written: `referee bakeoff report NAME` writ
 
 @dataclass(frozen=True)
 class ReportsVerified:
-    """How many reports were made again and are the same; and why others were not compared."""
+    """How many reports were made again and are the same; and why others were not compared.
+
+    ``partial``: which of them are not of every shard that stands under their freeze.
+    """
 
     compared: int = 0
     not_compared: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
 
 
 def verify_reports(log: RecordFiles, evidence: LocalEvidence, records: Path, site: Path) -> ReportsVerified:
@@ -37,14 +41,29 @@ def verify_reports(log: RecordFiles, evidence: LocalEvidence, records: Path, sit
     """
     compared = 0
     silent: list[str] = []
+    partial: list[str] = []
     for report in reports_in(site):
         directory = site / DIRECTORY / report.name
         why = _compare(log, evidence, records, directory)
+        partial += _left_out(records, directory)
         if why:
             silent.append(f"the report {report.name} {why}")
         else:
             compared += 1
-    return ReportsVerified(compared, tuple(silent))
+    return ReportsVerified(compared, tuple(silent), tuple(partial))
+
+
+def _left_out(records: Path, directory: Path) -> list[str]:
+    """Which shards under the freezes of a report's shards it leaves out, in a sentence; it may name some only."""
+    shown = json.loads((directory / "report.json").read_bytes())
+    named = {str(shard["name"]) for shard in shown["summary"]["shards"]}
+    firsts = {path.name: first for path in every_shard(records) if (first := first_line(path)) is not None}
+    freezes = {firsts[name].protocol_digest for name in named if name in firsts}
+    beside = sorted(name for name, first in firsts.items() if first.protocol_digest in freezes and name not in named)
+    if not beside:
+        return []
+    made = f"is of {len(named)} of {len(named) + len(beside)} shards under its freeze"
+    return [f"the report {directory.name} {made}; it leaves out {', '.join(beside)}"]
 
 
 def _compare(log: RecordFiles, evidence: LocalEvidence, records: Path, directory: Path) -> str:
