@@ -8,7 +8,7 @@ from pathlib import Path
 
 from referee.adapters.catalog.workspace import Config, PriceSetting, UpstreamSetting
 from referee.adapters.keys.gateway.account import MOST_AT_ONCE
-from referee.adapters.keys.gateway.call import MOST_REQUEST
+from referee.adapters.keys.gateway.arriving import MOST_REQUEST
 from referee.adapters.keys.gateway.forward import PATIENCE_SECONDS
 from referee.core.redaction import SHORTEST
 from referee.core.spending import CAP_USD

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.adapters.keys.gateway import account, call
+from referee.adapters.keys.gateway import account, arriving, call
 from referee.adapters.keys.gateway.asked import MOST_OUTSIDE, read_object
 from referee.adapters.keys.gateway.unfit import Unfit
 from referee.core.spending_sums import summed
@@ -27,7 +27,7 @@ def test_json_that_takes_long_to_read_is_not_read(part: bytes) -> None:
 def test_a_long_conversation_is_read() -> None:
     text = '"x": [1, {}],\\n' * 100
     body = b'{"messages":["' + b'","'.join([text.encode().replace(b'"', b'\\"')] * 4_000) + b'"]}'
-    assert 5 * 2**20 < len(body) < call.MOST_REQUEST
+    assert 5 * 2**20 < len(body) < arriving.MOST_REQUEST
     assert len(read_object(body)["messages"]) == 4_000
 
 

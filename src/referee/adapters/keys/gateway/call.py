@@ -19,24 +19,22 @@ from aiohttp import web
 
 from referee.adapters.keys.gateway import asked as asking
 from referee.adapters.keys.gateway.account import MOST_AT_ONCE, Account
+from referee.adapters.keys.gateway.arriving import body_of
 from referee.adapters.keys.gateway.asked import Asked
 from referee.adapters.keys.gateway.bodies import BodyLog
 from referee.adapters.keys.gateway.dialects import Route, dialect_near, error_body, models_body, route_of
 from referee.adapters.keys.gateway.forward import Forwarded, Forwarder, NoAnswer, kept_headers
 from referee.adapters.keys.gateway.metering import MOST_READ, NOTHING, Events, Metered, read_answer, read_failure
+from referee.adapters.keys.gateway.statuses import MAYBE_CHARGED, OF_OUR_ACCOUNT
 from referee.adapters.keys.gateway.unfit import Unfit
 from referee.core.spending import Dialect, Exchange, upper_usd, usd
 
-#: The largest request that is taken; real ones stay below a few megabytes.
-MOST_REQUEST = 8 * 2**20
 #: A larger one is read while no other such of the run is, so that the loop has time for other runs in between.
 LARGE_REQUEST = 2**18
 #: Seconds for which a refusal waits, once a run has had very many.
 PESTERED_SECONDS = 0.25
 #: An upstream that is silent for so many seconds when its client gives up, or the run ends, may be at fault.
 SILENT_SECONDS = 20.0
-#: Seconds within which a request's body must have come.
-REQUEST_SECONDS = 120.0
 #: What the metadata keeps of a name that the agent chose.
 _LONGEST_NAME = 200
 #: The agent let go, or its key was closed, before it had its answer (nginx's word for it).
@@ -174,7 +172,7 @@ class Call:
         Raises:
             Unfit: it is not to be sent.
         """
-        body = await self._body()
+        body = await body_of(self._request)
         async with self._account.reading if len(body) > LARGE_REQUEST else nullcontext():
             if len(body) > LARGE_REQUEST:
                 await asyncio.sleep(0)
@@ -192,27 +190,6 @@ class Call:
             return asking.counting(document, dialect, model)
         most = upstream.max_output_tokens
         return asking.bounded(document, dialect, model, streamed=route.streams, most=most, host=upstream.host)
-
-    async def _body(self) -> bytes:
-        request = self._request
-        if (request.content_length or 0) > MOST_REQUEST:
-            raise Unfit("the request is too large", "body", 413)
-        if request.headers.get("expect", "").lower() == "100-continue":
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        parts: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                async for part in request.content.iter_any():
-                    parts.append(part)
-                    size += len(part)
-                    if size > MOST_REQUEST:
-                        raise Unfit("the request is too large", "body", 413)
-        except TimeoutError as exc:
-            raise Unfit("the request's body did not come in time") from exc
-        except web.RequestPayloadError as exc:
-            raise Unfit("the request's body cannot be unpacked") from exc
-        return b"".join(parts)
 
     async def _send(self, route: Route, asked: Asked) -> web.StreamResponse:
         so = self._so
@@ -235,9 +212,9 @@ class Call:
             self._settle()
             return _json(502, self._said(502, "upstream", "the upstream sent the call elsewhere; it was not followed"))
         if answer.status >= 400:  # noqa: PLR2004 — HTTP's errors
-            if answer.status in _OF_OUR_ACCOUNT:
-                body = self._said(answer.status, "upstream", _OF_OUR_ACCOUNT[answer.status])
-            if answer.status not in _MAYBE_CHARGED:
+            if answer.status in OF_OUR_ACCOUNT:
+                body = self._said(answer.status, "upstream", OF_OUR_ACCOUNT[answer.status])
+            if answer.status not in MAYBE_CHARGED:
                 so.metered = NOTHING
         elif so.metered is None and so.dialect is not None:
             so.metered = read_answer(so.dialect, body)
@@ -385,17 +362,6 @@ class Call:
 
     def _elapsed(self) -> float:
         return round((perf_counter() - self._begun) * 1000, 3)
-
-
-#: What these say is about the account behind the real key: said in our words.
-_OF_OUR_ACCOUNT = {
-    401: "the upstream does not take the gateway's credential",
-    402: "the upstream's account has no credit",
-    403: "the upstream does not permit this call",
-    429: "the upstream's limit of calls is reached; try again later",
-}
-#: Errors behind which a model may have worked: a middleman gave up waiting. Other errors say that nothing was charged.
-_MAYBE_CHARGED = frozenset({408, 499, 502, 504, 520, 522, 524})
 
 
 def _json(status: int, body: bytes) -> web.Response:
