@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from referee.adapters.docker.sandbox import DockerSandbox
-from referee.benchmarks.bringup.restore import hooks, restore
+from referee.benchmarks.bringup.restore import Standing, hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts
 from referee.benchmarks.bringup.starts import is_namespace
 from referee.benchmarks.bringup.steering import merged_package_json, parts_on_tests, steers
@@ -177,11 +177,11 @@ def test_an_untouched_project_and_installed_packages_stay_as_they_are(machine: M
         "python3 -m venv .venv && mkdir -p node_modules/a && echo x > node_modules/a/conftest.py",
     )
     shell(machine, "echo /work/project/src > .venv/lib/python3.11/site-packages/editable.pth")
-    found = restore(machine, pinned, tests=True)
+    found = restore(machine, Standing(pinned, tests=True))
     assert found == RestoredFacts(restored=(), removed=(), changed=())
     # Of a package, nothing is pinned below the project.
     shell(machine, "echo x > conftest.py; mkdir unpacked; echo x > unpacked/conftest.py")
-    found = restore(machine, pinned.parent, tests=True)
+    found = restore(machine, Standing(pinned.parent, tests=True))
     assert found.removed == ("/work/project/conftest.py", "/work/project/jest.config.js")
 
 
@@ -210,7 +210,7 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
         "printf '[tool.pytest.ini_options]\\n' > /work/pyproject.toml; echo 'a = 1' > /pyproject.toml; "
         "mv tests /work/t0; ln -s /work/t0 tests; echo x > tests/conftest.py; truncate -s 400G .big",
     )
-    found = restore(machine, pinned, tests=True)
+    found = restore(machine, Standing(pinned, tests=True))
     assert found.restored == ("jest.config.js", "package.json", "tests/data/a.txt", "tests/test_a.py")
     assert found.changed == ("src/a.py",)
     assert found.removed == (
@@ -233,7 +233,7 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
         shell(machine, "cat tests/test_a.py tests/data/a.txt") == PINNED["tests/test_a.py"] + PINNED["tests/data/a.txt"]
     )
     assert shell(machine, "cat src/a.py tests/test_b.py") == "B\nnew\n"
-    again = restore(machine, pinned, tests=True)
+    again = restore(machine, Standing(pinned, tests=True))
     assert (again.restored, again.removed) == ((), ())
 
 
@@ -243,7 +243,7 @@ def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(machine:
     shell(machine, "echo changed > tests/test_a.py; echo x > conftest.py; echo 'x = 1' > sitecustomize.py")
     shell(machine, "cp /lib/*-linux-gnu/libdl.so.2 /tmp/l.so && echo /tmp/l.so > /etc/ld.so.preload")
     shell(machine, "echo 'node-options=--require /tmp/a.js' > /root/.npmrc; echo 'registry=x' > /work/.npmrc")
-    found = restore(machine, pinned, tests=False)
+    found = restore(machine, Standing(pinned, tests=False))
     assert found.removed == ("/etc/ld.so.preload", "/root/.npmrc", "/work/project/sitecustomize.py")
     assert (found.restored, found.changed, found.could_not) == ((), ("tests/test_a.py",), None)
 
@@ -255,7 +255,7 @@ def test_what_the_machine_brought_itself_stays(machine: Machine, pinned: Path) -
     shell(machine, f"mkdir -p {site}; echo 'import os' > {site}/own.pth; echo 'import os' > {site}/changed.pth")
     before = hooks(machine)
     shell(machine, f"echo 'import sys' > {site}/changed.pth; echo 'import os' > {site}/new.pth")
-    found = restore(machine, pinned, tests=False, before=before)
+    found = restore(machine, Standing(pinned, tests=False), before=lambda: before)
     assert found.removed == (f"{site}/changed.pth", f"{site}/new.pth")
 
 

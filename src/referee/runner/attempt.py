@@ -189,10 +189,9 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
     plan, seen, phase = attempt.plan, attempt.seen, attempt.journal.phase
     with phase("machine"):
         machine = _new_machine(attempt, spec)
-    observer = Observer(attempt.run, plan.placement.root, attempt.directory)
+    observer = Observer(attempt.run, plan.placement.root, attempt.directory, lambda: _new_machine(attempt, spec))
     try:
         with phase("place"):
-            observer.at_the_start(machine)
             ends_at = time.time() + plan.budget.seconds
             _place(attempt, machine, ends_at)
         with phase("agent"):

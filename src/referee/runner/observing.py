@@ -7,6 +7,8 @@ command is read from its shape, and what was seen is kept as facts and evidence,
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from referee.benchmarks.bringup.challenge import challenge
@@ -14,12 +16,12 @@ from referee.benchmarks.bringup.control import control
 from referee.benchmarks.bringup.descent import is_mended_or_built
 from referee.benchmarks.bringup.listeners import Watch, listening
 from referee.benchmarks.bringup.rerun import rerun
-from referee.benchmarks.bringup.restore import hooks, restore
+from referee.benchmarks.bringup.restore import Standing, hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts, script_text
 from referee.core.records import AskedFacts, ListenerFacts, ObservedFacts, RerunFacts
 from referee.core.report import Report, Verification
 from referee.core.scripts import SCRIPTS_NAME, Scripts, scripts_bytes
-from referee.errors import MachineFault
+from referee.errors import EngineUnavailable, EnvironmentUnavailable, MachineFault
 from referee.protocols import Machine
 from referee.scoring.challenges import RULES, challenges
 from referee.scoring.command_parts import MOST_SCRIPTS, parts
@@ -39,23 +41,19 @@ class Observer:
         run: the run's id.
         pinned: the placement's root on the host.
         directory: where evidence is written.
+        fresh: makes a machine like the attempt's, where nothing was placed and no agent has worked.
     """
 
-    def __init__(self, run: str, pinned: Path, directory: Path) -> None:
+    def __init__(self, run: str, pinned: Path, directory: Path, fresh: Callable[[], Machine]) -> None:
         self._run = run
         self._pinned = pinned
         self._directory = directory
+        self._fresh = fresh
         self._named: dict[str, str] = {}
         self._placed: dict[str, str] = {}
         self._asked: set[str] = set()
         self._behind: dict[str, str | None] = {}
-        self._hooks: frozenset[tuple[str, str]] = frozenset()
         self.facts = ObservedFacts()
-
-    def at_the_start(self, machine: Machine) -> None:
-        """Before the agent works: what the machine itself brings to every start of Python."""
-        with contextlib.suppress(MachineFault):
-            self._hooks = hooks(machine)
 
     def at_the_end(self, machine: Machine) -> None:
         """While the agent's processes still live: what listens, and the scripts behind it."""
@@ -112,18 +110,33 @@ class Observer:
 
     def _ready(self, machine: Machine, command: str) -> None:
         """Read the agent's scripts that the command runs; put back what steers it."""
-        while self._read_scripts(machine, command):
+        standing = Standing(self._pinned, tests=parts(command, self._named).tests)
+        while self._read_scripts(machine, command, standing):
             pass  # each may name others
-        read = parts(command, self._named)
-        self._note(restored=restore(machine, self._pinned, tests=read.tests, before=self._hooks))
+        if parts(command, self._named).tests is not standing.tests:
+            standing = Standing(self._pinned, tests=not standing.tests)
+        self._note(restored=restore(machine, standing, before=self._hooks))
 
-    def _read_scripts(self, machine: Machine, command: str) -> bool:
+    def _hooks(self) -> frozenset[tuple[str, str]]:
+        """What such a machine itself brings to every start of Python; a fault there tells nothing of the attempt's."""
+        with contextlib.suppress(MachineFault, EngineUnavailable, EnvironmentUnavailable):
+            fresh = self._fresh()
+            try:
+                return hooks(fresh)
+            finally:
+                fresh.destroy()
+        return frozenset()
+
+    def _read_scripts(self, machine: Machine, command: str, standing: Standing) -> bool:
         """Read scripts that the command is known to name so far; whether any was new."""
         read = parts(command, self._named)
         wanted = [one for one in read.scripts if one.key not in self._asked][: MOST_SCRIPTS - len(self._asked)]
         self._asked |= {one.key for one in wanted}
         places = dict.fromkeys((one.word, one.cwd, one.program) for one in wanted)
-        found = read_scripts(machine, places, search=read.search, pinned=self._pinned) if wanted else {}
+        found = {}
+        if wanted:
+            asked = partial(standing.ask_beside, machine)
+            found = read_scripts(machine, places, search=read.search, pinned=self._pinned, asked=asked)
         self._named |= {one.key: found[one.word].text for one in wanted if one.word in found}
         self._placed |= {one.place: one.text for one in found.values() if one.place is not None}
         return bool(found)

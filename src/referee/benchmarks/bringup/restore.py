@@ -12,10 +12,10 @@ import hashlib
 import io
 import itertools
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from referee.benchmarks.bringup.starts import beside
+from referee.benchmarks.bringup.starts import asked_beside, beside
 from referee.benchmarks.bringup.steering import (
     PRUNED,
     merged_package_json,
@@ -24,7 +24,7 @@ from referee.benchmarks.bringup.steering import (
     steers,
     steers_by_parts,
 )
-from referee.benchmarks.bringup.trusted import look
+from referee.benchmarks.bringup.trusted import Answer, Question, answered, ask, look, look_at
 from referee.core.records import RestoredFacts
 from referee.errors import MachineFault, ReportRejected
 from referee.protocols import PROJECT, Machine
@@ -41,13 +41,27 @@ _LISTED = 20_000_000
 #: Links to directories are followed so many levels deep.
 _DEEP = 4
 
-_LIST = """
+_PRUNE = " -o ".join(f"-name {name}" for name in sorted(PRUNED))
+#: Names of pinned files go to the machine in pieces of so many bytes, so many of them in one question: limits of exec.
+_PIECE, _PIECES = 100_000, 6
+
+_LIST = f"""
 cd "$1" || exit 0
-size=$2; shift 2
-$B find . -type d \\( "$@" \\) -prune -o -type f -size "-${size}c" -print | $B sed 's/^/f /'
-$B find . -type d \\( "$@" \\) -prune -o -type l -print | $B sed 's/^/l /'
+$B find . -type d \\( {_PRUNE} \\) -prune -o -type f -size -{_LISTED + 1}c -print | $B sed 's/^/f /'
+$B find . -type d \\( {_PRUNE} \\) -prune -o -type l -print | $B sed 's/^/l /'
 """
-_SUMS = 'cd "$1" && shift && $B sha256sum -- "$@" 2>/dev/null; exit 0'
+# Only of files that a walk comes upon, so that no link is followed and no pipe is read.
+_SUMS = f"""
+cd "$1" && shift || exit 0
+$B find . -type d \\( {_PRUNE} \\) -prune -o -type f -size -{_LISTED + 1}c -print | $B awk '
+  BEGIN {{
+    for (i = 1; i < ARGC; i++) {{ n = split(ARGV[i], names, "\\n"); for (j = 1; j <= n; j++) own[names[j]] }}
+    ARGC = 1
+  }}
+  $0 in own' "$@" | $B tr '\\n' '\\0' | $B xargs -0 -r $B sha256sum -- 2>/dev/null
+exit 0
+"""
+_THERE = Question(_LIST, (PROJECT,), timeout=120, max_output=16_000_000)
 # A link at the place of a pinned directory becomes a directory with what it leads to, so that it can be put in order.
 _UNLINK = (
     'cd "$1" && shift || exit 1; for name; do to=$($B readlink -f "$name"); $B mv -f "$name" "$name'
@@ -64,32 +78,94 @@ def hooks(machine: Machine) -> frozenset[tuple[str, str]]:
     Raises:
         MachineFault: the machine could not be asked.
     """
-    return frozenset(beside(machine, tests=True))
+    return frozenset(beside(machine, ask(machine, asked_beside(tests=True))))
 
 
-def restore(machine: Machine, pinned: Path, *, tests: bool, before: Collection[tuple[str, str]] = ()) -> RestoredFacts:
-    """Put back what steers a command.
+class Standing:
+    """How a machine stands before what steers a command is put back: what it is asked for that, and what it said.
+
+    Args:
+        pinned: the placement's root on the host.
+        tests: the command is a test run.
+    """
+
+    def __init__(self, pinned: Path, *, tests: bool) -> None:
+        self.own = pinned_files(pinned / "project")
+        self.tests = tests
+        self._answers: list[Answer | None] | None = None
+        sums, *self._more = _sums_asked(self.own)
+        self._asked = [asked_beside(tests=tests), sums, *([_THERE] if tests else [])]
+
+    def ask_beside(self, machine: Machine, question: Question) -> Answer:
+        """Ask the machine ``question``, and all of this by the same call, where that was not asked before.
+
+        Raises:
+            MachineFault: the machine could not be asked, or not in time.
+        """
+        if self._answers is not None:
+            return ask(machine, question)
+        first, *self._answers = look_at(machine, [question, *self._asked])
+        return answered(first)
+
+    def beside(self, machine: Machine) -> list[tuple[str, str]]:
+        """``starts.beside``.
+
+        Raises:
+            MachineFault: the machine could not be asked, or not in time.
+        """
+        return beside(machine, answered(self._said(machine)[0]))
+
+    def sums(self, machine: Machine) -> dict[str, str]:
+        """The SHA-256 of the pinned files that the machine has.
+
+        Raises:
+            MachineFault: the machine could not be asked, or not in time.
+        """
+        return _sums_read([answered(self._said(machine)[1]), *(ask(machine, one) for one in self._more)])
+
+    def there(self, machine: Machine) -> tuple[set[str], set[str]]:
+        """The files and the links of the project, by their paths below it; for a test run.
+
+        Raises:
+            MachineFault: the machine could not be asked, or not in time, or there are too many.
+        """
+        return _there_read(answered(self._said(machine)[2]))
+
+    def forget(self) -> None:
+        """The machine has been changed: it is to be asked anew."""
+        self._answers = None
+
+    def _said(self, machine: Machine) -> list[Answer | None]:
+        if self._answers is None:
+            self._answers = look_at(machine, self._asked)
+        return self._answers
+
+
+def restore(
+    machine: Machine,
+    standing: Standing,
+    *,
+    before: Callable[[], Collection[tuple[str, str]]] = tuple,
+) -> RestoredFacts:
+    """Put back what steers a command; for one that is no test run only what every start of Python reads.
 
     Args:
         machine: the attempt's machine, quiet.
-        pinned: the placement's root on the host.
-        before: ``hooks`` of the machine before the agent worked on it: they are its own.
-        tests: the command is a test run; else only what every start of Python reads is put back.
+        standing: how it stands.
+        before: ``hooks`` of such a machine as no agent has worked on: they are its own. Asked only where there are any.
 
     Returns:
         What was changed, or why it could not be looked at.
     """
-    own = pinned_files(pinned / "project")
+    own = standing.own
     restored: dict[str, bytes] = {}
     sums: dict[str, str] | None = None
     try:
-        removed = [
-            path for path, _ in sorted(set(beside(machine, tests=tests)) - set(before)) if not _pinned(path, own)
-        ]
-        if tests:
-            removed += _unlinked(machine, own)
-            there, _ = _there(machine)
-            sums = _sums(machine, sorted(there & own.keys()))
+        found = {one for one in standing.beside(machine) if not _pinned(one[0], own)}
+        removed = [path for path, _ in sorted(found - set(before() if found else ()))]
+        if standing.tests:
+            there, sums, unlinked = _unlinked(machine, standing)
+            removed += unlinked
             restored = _differing(machine, own, sums)
             removed += [f"{PROJECT}/{name}" for name in sorted(there - own.keys()) if _is_new(machine, name, own)]
         removed = list(dict.fromkeys(removed))
@@ -100,7 +176,7 @@ def restore(machine: Machine, pinned: Path, *, tests: bool, before: Collection[t
         return RestoredFacts(restored=(), removed=(), could_not=exc.message)
     if sums is None:
         with contextlib.suppress(MachineFault):
-            sums = _sums(machine, sorted(_there(machine)[0] & own.keys()))
+            sums = standing.sums(machine)
     return RestoredFacts(
         restored=tuple(sorted(restored))[:_NAMED],
         removed=tuple(sorted(path.removesuffix(ASIDE) for path in removed))[:_NAMED],
@@ -123,10 +199,8 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _there(machine: Machine) -> tuple[set[str], set[str]]:
+def _there_read(done: Answer) -> tuple[set[str], set[str]]:
     """The files and the links of the project in the machine, by their paths below it."""
-    names = [word for name in sorted(PRUNED) for word in ("-o", "-name", name)][1:]
-    done = look(machine, _LIST, PROJECT, str(_LISTED + 1), *names, timeout=120, max_output=16_000_000)
     if done.truncated:
         raise MachineFault("the project has more files after the session than can be looked at")
     found: dict[str, set[str]] = {"f": set(), "l": set()}
@@ -137,12 +211,26 @@ def _there(machine: Machine) -> tuple[set[str], set[str]]:
     return found["f"], found["l"]
 
 
-def _sums(machine: Machine, names: list[str]) -> dict[str, str]:
-    """The SHA-256 of files below the project."""
+def _sums_asked(own: Collection[str]) -> list[Question]:
+    """How the machine is asked for the SHA-256 of pinned files, at least once."""
+    pieces: list[str] = []
+    lines: list[str] = []
+    size = 0
+    for name in sorted(own):
+        lines.append(f"./{name}")
+        size += len(lines[-1].encode("utf-8", "surrogateescape")) + 1
+        if size >= _PIECE:
+            pieces, lines, size = [*pieces, "\n".join(lines)], [], 0
+    pieces += ["\n".join(lines)] if lines else []
+    return [
+        Question(_SUMS, (PROJECT, *pieces[at : at + _PIECES]), timeout=120, max_output=16_000_000)
+        for at in range(0, max(1, len(pieces)), _PIECES)
+    ]
+
+
+def _sums_read(answers: Iterable[Answer]) -> dict[str, str]:
     found = {}
-    for at in range(0, len(names), 1000):
-        some = [f"./{name}" for name in names[at : at + 1000]]
-        done = look(machine, _SUMS, PROJECT, *some, timeout=120, max_output=16_000_000)
+    for done in answers:
         for line in done.output.decode("utf-8", "replace").splitlines():
             digest, _, name = line.partition("  ./")
             if name:
@@ -150,17 +238,23 @@ def _sums(machine: Machine, names: list[str]) -> dict[str, str]:
     return found
 
 
-def _unlinked(machine: Machine, own: Mapping[str, Path]) -> list[str]:
-    """Pinned directories that are links now become directories; what the links are called after being moved away."""
+def _unlinked(machine: Machine, standing: Standing) -> tuple[set[str], dict[str, str], list[str]]:
+    """Pinned directories that are links now become directories; what the links are called after being moved away.
+
+    With it, the files of the project and the sums of the pinned ones as they stand then.
+    """
+    own = standing.own
     directories = {parent.as_posix() for name in own for parent in PurePosixPath(name).parents}
     moved: list[str] = []
     for _ in range(_DEEP):
-        links = sorted(_there(machine)[1] & directories) if own else []
+        files, found = standing.there(machine)
+        links = sorted(found & directories)
         if not links:
-            return moved
+            return files, standing.sums(machine), moved
         if look(machine, _UNLINK, PROJECT, *links, timeout=120).exit_status != 0:
             break
         moved += [f"{PROJECT}/{name}{ASIDE}" for name in links]
+        standing.forget()
     raise MachineFault("directories of the project lead elsewhere after the session, and cannot be looked at")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from referee.benchmarks.bringup.descent import descends
 from referee.benchmarks.bringup.tasks import TASKS, task_text
-from referee.benchmarks.bringup.trusted import look
+from referee.benchmarks.bringup.trusted import Answer, Question, ask, look
 from referee.errors import MachineFault, ReportRejected
 from referee.protocols import PROJECT, SUBJECT, TRUSTED_PATH, Machine
 
@@ -67,7 +67,12 @@ class Own:
 
 
 def read_scripts(
-    machine: Machine, named: Iterable[tuple[str, str, bool]], *, search: Iterable[str], pinned: Path
+    machine: Machine,
+    named: Iterable[tuple[str, str, bool]],
+    *,
+    search: Iterable[str],
+    pinned: Path,
+    asked: Callable[[Question], Answer] | None = None,
 ) -> dict[str, Own]:
     """The scripts of the agent's own that a command runs, by the word that names each in it.
 
@@ -76,6 +81,7 @@ def read_scripts(
         named: word, working directory, and whether it is looked for along the search path.
         search: directories that the command puts before the trusted search path.
         pinned: the placement's root on the host: a file that stands there alike is the project's own.
+        asked: asks the machine where scripts stand; None asks it that alone.
     """
     every = list(named)
     tasks = {word: cwd for word, cwd, _ in every if word.startswith(TASKS)}
@@ -88,7 +94,8 @@ def read_scripts(
     if not wanted:
         return found
     try:
-        done = look(machine, _RESOLVE, ":".join((*search, TRUSTED_PATH)), *wanted)
+        where = Question(_RESOLVE, (":".join((*search, TRUSTED_PATH)), *wanted))
+        done = ask(machine, where) if asked is None else asked(where)
     except MachineFault:
         return found
     for line in done.output.decode("ascii", "replace").splitlines():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import re
 
-from referee.benchmarks.bringup.trusted import look
+from referee.benchmarks.bringup.trusted import Answer, Question
 from referee.errors import ReportRejected
 from referee.protocols import PROJECT, SUBJECT, Machine
 
@@ -98,13 +98,21 @@ _NAMESPACE = re.compile(
 )
 
 
-def beside(machine: Machine, *, tests: bool) -> list[tuple[str, str]]:
+def asked_beside(*, tests: bool) -> Question:
+    """What a machine is asked for ``beside``."""
+    return Question(_BESIDE, ("tests" if tests else "starts",), timeout=60)
+
+
+def beside(machine: Machine, done: Answer) -> list[tuple[str, str]]:
     """Path and MD5 of each such file that no package vouches for; the MD5 of a directory is ``none``.
+
+    Args:
+        machine: the machine.
+        done: what it answered.
 
     Raises:
         MachineFault: the machine could not be asked.
     """
-    done = look(machine, _BESIDE, "tests" if tests else "starts", timeout=60)
     found, owned = [], set()
     for line in done.output.decode("ascii", "replace").splitlines():
         match line.split():
