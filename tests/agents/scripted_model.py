@@ -29,8 +29,9 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from tests.agents.scripted_dialects import READ, SAY_JSON, SAY_STREAM, Answer, Counted, Dialect, Json, Turn, error
+from tests.agents.scripted_dialects import READ, SAY_JSON, SAY_STREAM, error
 from tests.agents.scripted_play import Failure, Play, answer, is_side_request, side_answer
+from tests.agents.scripted_turns import Answer, Counted, Dialect, Json, Turn
 from tests.loopback import beside_the_test, listen, port_of
 
 

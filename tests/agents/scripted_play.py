@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.agents.scripted_dialects import Answer, Call, Counted, Json, Tool, Turn
+from tests.agents.scripted_turns import Answer, Call, Counted, Json, Tool, Turn
 
 #: Names of shell tools, the preferred first: Codex, mini-swe-agent and opencode, Claude Code, Gemini CLI, OpenHands.
 SHELLS = (

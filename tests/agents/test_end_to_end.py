@@ -25,9 +25,9 @@ from referee.cli.progress import Progress
 from referee.cli.wiring import Stores, gateway_keys, make_agent, make_rules, open_stores
 from referee.core.spending import Price, Usage, cost_usd
 from referee.runner.series import Series
-from tests.agents.scripted_dialects import Counted
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play
+from tests.agents.scripted_turns import Counted
 from tests.agents.site import CACHE
 from tests.cheats.projects import write_project
 from tests.runs.conftest import referee

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.agents.scripted_dialects import Call, Dialect, Tool, Turn
 from tests.agents.scripted_model import ScriptedModel, scripted_model
 from tests.agents.scripted_play import Play, answer, arguments, example_of
+from tests.agents.scripted_turns import Call, Dialect, Tool, Turn
 
 KEY = "sk-of-the-test"
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
