@@ -133,9 +133,11 @@ def answer(
     as_json: JsonOption = False,
 ) -> None:
     """Print the answer behind a verdict, as it was kept: every try, checked against its digest."""
-    from referee.adapters.store.answers import AnswerReader, unframe  # noqa: PLC0415
+    from referee.adapters.store.answers import AnswerReader, is_log, unframe  # noqa: PLC0415
     from referee.core.bakeoff import AnswerRef  # noqa: PLC0415
 
+    if not is_log(log):
+        raise UsageError(f"{log!r} is no name of an answer log", todo="take it from the page of a case")
     with AnswerReader(open_stores(workspace, reads=True).workspace.answers) as reader:
         asked, tries = unframe(reader.read(AnswerRef(log=log, offset=offset, length=length, digest=digest)))
     if as_json:

@@ -89,11 +89,11 @@ def run_protocol(
     Raises:
         RefereeError: whatever stands against a start, in one sentence, before any call.
     """
-    from referee.adapters.catalog.bakeoff_protocols import load_protocol  # noqa: PLC0415 — for this command alone
+    from referee.cli.bakeoff import load  # noqa: PLC0415 — for this command alone
     from referee.publish.bakeoff.who import label_of  # noqa: PLC0415
     from referee.runner.bakeoff.run import Desk, Interrupts, Tightened, run_bakeoff  # noqa: PLC0415
 
-    loaded = load_protocol(stores.workspace.protocols / name)
+    loaded = load(stores, name)
     if watch is not None:
         watch.labels = {one.name: label_of(one) for one in loaded.targets.values()}
     make_workspace(stores)

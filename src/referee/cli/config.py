@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
 from referee.cli.options import JsonOption, WorkspaceOption
+from referee.core import toml_text
 
 #: What needs no quotes in a key of TOML.
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -48,7 +48,7 @@ def show(
 def settings(workspace: Workspace) -> list[dict[str, Any]]:
     """Each setting as key, value and origin (``default``, the file, or the environment)."""
     file = workspace.root / CONFIG_NAME
-    written = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    written = toml_text.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     rows = [
         {"key": _key(path), "value": value, "origin": CONFIG_NAME if _has(written, path) else "default"}
         for path, value in _flat(workspace.config, ())

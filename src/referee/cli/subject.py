@@ -84,9 +84,14 @@ def pin(
     return parse_subject(tomlkit.dumps(document).encode(), file)
 
 
+_SPECS = "name pypi:NAME, npm:NAME, a git URL, or the path of a directory or archive"
+
+
 def _resolve(spec: str, workspace: Workspace, *, sdist: bool) -> tuple[dict[str, object], str, Placement]:
     """The table that pins ``spec``, one line on what it is, and the placement to read facts from."""
     repositories = RepositorySource(workspace.cache)
+    if not spec.strip():  # a variable of the shell that is not set; as a path it would be the current directory
+        raise UsageError("the subject has no name", todo=_SPECS)
     if match := _PYPI_SPEC.fullmatch(spec) or _NPM_SPEC.fullmatch(spec):
         registry, packages = spec.partition(":")[0], PackageSource(workspace.cache)
         found = packages.resolve(registry, match["name"], match["version"], sdist=sdist)
@@ -108,7 +113,7 @@ def _resolve(spec: str, workspace: Workspace, *, sdist: bool) -> tuple[dict[str,
         )
     raise UsageError(
         f"{spec!r} is no subject to pin",
-        todo="name pypi:NAME, npm:NAME, a git URL, or the path of a directory or archive",
+        todo=_SPECS,
     )
 
 

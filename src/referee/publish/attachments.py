@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from referee.core import toml_text
 from referee.core.canonical import digest_of_bytes, strict_loads
 from referee.core.records import AttemptEnded, AttemptFound, EvidenceRef, Replayed
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
@@ -165,7 +166,7 @@ class Attachments:
         """The subject's file as it was pinned; empty where there is none to read."""
         data = self.read("subject.toml")
         try:
-            return {} if data is None else tomllib.loads(data.decode())
+            return {} if data is None else toml_text.loads(data.decode())
         except (UnicodeDecodeError, tomllib.TOMLDecodeError):
             return {}
 

@@ -106,7 +106,7 @@ def read_mapping(file: Path) -> Mapping:
         return Mapping()
     try:
         mapping = Mapping.model_validate(strict_loads(data))
-    except ValidationError as exc:
+    except (UsageError, ValidationError) as exc:
         raise UsageError(f"{file} is no mapping of neutral names", todo="restore it from a copy") from exc
     if len({one.label for one in mapping.agents}) < len(mapping.agents):
         raise Finding(f"{file} gives one letter to two agents", todo="restore it from a copy: letters never change")

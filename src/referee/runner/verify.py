@@ -7,12 +7,12 @@ that does not hold is named.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from referee.core import toml_text
 from referee.core.canonical import canonical_bytes, digest_of, digest_of_bytes, strict_loads
 from referee.core.cast import cast
 from referee.core.chain import Link
@@ -240,7 +240,7 @@ def _same(run: str, name: str, found: str, locked: str) -> None:
 
 def _subject_digest(run: str, data: bytes) -> str:
     try:
-        return digest_of("subject", tomllib.loads(data.decode("utf-8")))
+        return digest_of("subject", toml_text.loads(data.decode("utf-8")))
     except (ValueError, UsageError) as exc:
         raise Finding(f"run {run}: subject.toml cannot be read: {exc}") from exc
 

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from referee.adapters.catalog.workspace import one_sentence
+from referee.core import toml_text
 from referee.core.spending import Dialect
 from referee.errors import ConfigError, NothingMatched
 
@@ -79,10 +80,10 @@ def load_agent_file(name: str, directory: Path) -> AgentFile:
     """
     file = directory / f"{name}.toml"
     if not file.is_file():
-        known = ", ".join(sorted({*BUILT_IN, *(path.stem for path in directory.glob("*.toml"))}))
+        known = ", ".join(sorted({*BUILT_IN, *(path.stem for path in directory.glob("*.toml") if path.is_file())}))
         raise NothingMatched(f"there is no agent named {name!r}", todo=f"known agents: {known}")
     try:
-        found = AgentFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        found = AgentFile.model_validate(toml_text.loads(file.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{file} is no TOML: {exc}") from exc
     except ValidationError as exc:

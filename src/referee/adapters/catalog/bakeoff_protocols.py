@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from referee.adapters.catalog.targets import BUNDLED as BUNDLED_TARGETS
 from referee.adapters.catalog.targets import load_target, read_target
 from referee.adapters.catalog.workspace import one_sentence
+from referee.core import toml_text
 from referee.core.bakeoff import Protocol, Subset, Target
 from referee.core.canonical import digest_of, digest_of_bytes
 from referee.core.cases import Suite
@@ -142,7 +143,7 @@ def _target_bytes(name: str, own: Path) -> bytes:
 
 def _toml(model: type[_Model], data: bytes, where: str) -> _Model:
     try:
-        return model.model_validate(tomllib.loads(data.decode("utf-8")))
+        return model.model_validate(toml_text.loads(data.decode("utf-8")))
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{where} is not UTF-8: byte {exc.start} cannot be decoded") from exc
     except tomllib.TOMLDecodeError as exc:

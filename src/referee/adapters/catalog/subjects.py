@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from referee.adapters.catalog.workspace import one_sentence
+from referee.core import toml_text
 from referee.core.budgets import Tier
 from referee.core.canonical import digest_of
 from referee.core.records import SubjectRef
@@ -217,7 +218,7 @@ def load_subject(path: Path) -> Subject:
 def parse_subject(data: bytes, path: Path) -> Subject:
     """Check the bytes of a subject file that stands, or is about to stand, at ``path``; raises as ``load_subject``."""
     try:
-        raw: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
+        raw: dict[str, Any] = toml_text.loads(data.decode("utf-8"))
         content = SubjectFile.model_validate(raw)
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path} is not UTF-8: byte {exc.start} cannot be decoded") from exc

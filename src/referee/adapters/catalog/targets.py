@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from referee.adapters.catalog.workspace import one_sentence
+from referee.core import toml_text
 from referee.core.bakeoff import Guards, Target
 from referee.errors import ConfigError, NothingMatched
 
@@ -95,7 +96,7 @@ def read_target(name: str, where: str, data: bytes) -> Target:
         ConfigError: one sentence on the first breach; never with the value of a credential.
     """
     try:
-        body = tomllib.loads(data.decode("utf-8"))
+        body = toml_text.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{where} is no TOML: {exc}") from exc
     if body.pop("schema", None) != SCHEMA:

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from referee.adapters.catalog.setting_types import ServerAddress, VariableName
+from referee.core import toml_text
 from referee.core.budgets import PUBLISHED_SECONDS, Tier
 from referee.core.records import Limits
 from referee.core.spending import CAP_USD, Broker, Dialect
@@ -272,7 +273,7 @@ def open_workspace(root: Path) -> Workspace:
 def parse_config(file: Path) -> Config:
     """Read one ``referee.toml``."""
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = toml_text.loads(file.read_text(encoding="utf-8"))
         return Config.model_validate(data)
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{file} cannot be read: {exc}") from exc

@@ -111,7 +111,7 @@ def _take(contents: Contents, name: str, data: bytes) -> None:
 def _json_object(data: bytes | None) -> dict[str, object]:
     try:
         value = json.loads(data) if data is not None else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

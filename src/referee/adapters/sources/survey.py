@@ -211,7 +211,7 @@ def _licence_of_manifests(root: Path) -> str | None:
             manifest = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
             table = manifest.get({"Cargo.toml": "package", "pyproject.toml": "project"}.get(path.name, ""), manifest)
             value = table.get("license")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             continue
         if isinstance(value, dict):
             value = value.get("text")

@@ -27,6 +27,11 @@ _LONGEST_HEAD = 1 << 16
 _NAME = re.compile(r"answers-[A-Za-z0-9-]{1,80}\.log")
 
 
+def is_log(name: str) -> bool:
+    """Whether that is a name of an evidence log."""
+    return _NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class Asked:
     """The attempt that an entry belongs to, and what it cost (US dollars; None where the lane is not metered)."""
@@ -210,7 +215,7 @@ class AnswerReader:
     def _descriptor(self, name: str) -> int:
         if self._open is not None and self._open[0] == name:
             return self._open[1]
-        if not _NAME.fullmatch(name):
+        if not is_log(name):
             raise Finding(f"{name!r} is no name of an evidence log")
         try:
             descriptor = os.open(self._root / name, os.O_RDONLY | os.O_NOFOLLOW)

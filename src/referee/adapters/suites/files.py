@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from referee.core import toml_text
 from referee.core.bakeoff import Subset
 from referee.core.cases import Suite
 from referee.core.suite_file import parse_suite
@@ -108,7 +109,7 @@ def load_subsets(path: Path) -> tuple[Subset, ...]:
         ConfigError: the file cannot be read or breaks the schema.
     """
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = toml_text.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as exc:
         raise ConfigError(f"{path}: {exc}") from exc
     if unknown := sorted(content.keys() - {"subset"}):

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from referee.adapters.suites.chinook import Database, at, open_database
 from referee.adapters.suites.files import BUNDLED, suite_bytes
+from referee.core import toml_text
 from referee.core.cases import Arm, Call, Case, Category, Grading, Identifier, Message, Policy, Suite, Tool
 from referee.core.suite_file import parse_suite
 from referee.errors import ConfigError, Finding, NothingMatched, UsageError
@@ -149,7 +150,7 @@ def _of_cases(path: Path) -> bool:
 def _read(path: Path, schema: TypeAdapter[Any]) -> Any:
     try:
         text = path.read_bytes().decode()
-        return schema.validate_python(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
+        return schema.validate_python(json.loads(text) if path.suffix == ".json" else toml_text.loads(text))
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])

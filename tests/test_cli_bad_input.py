@@ -1,0 +1,80 @@
+"""Bad input at the command line: one sentence that names what is wrong, its own exit code, and nothing done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from referee.errors import EXIT_NOTHING_MATCHED, EXIT_USAGE
+from tests.publish_workspace import Try, Written
+from tests.test_publish_terminal import referee
+
+#: More than any reader of TOML or JSON goes down.
+DEEP = "a = " + "[" * 20_000
+
+
+@pytest.mark.parametrize("command", [("bringup", "run", ""), ("subject", "add", ""), ("subject", "add", " ")])
+def test_a_subject_without_a_name_is_not_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """``referee bringup run "$SUBJECT"`` with a variable that is not set."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "private.txt").write_text("not a subject")
+    done = referee(tmp_path / "ws", *command)
+    assert (done.returncode, done.stdout) == (EXIT_USAGE, "")
+    assert "the subject has no name" in done.stderr
+    assert not (tmp_path / "ws" / "subjects").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("referee.toml", ("config", "show")),
+        ("subjects/deep.toml", ("subject", "list")),
+        ("subjects/deep.toml", ("bringup", "run", "deep")),
+        ("agents/deep.toml", ("agent", "show", "deep")),
+        ("targets/deep.toml", ("bakeoff", "targets", "show", "deep")),
+        ("protocols/deep/protocol.toml", ("bakeoff", "freeze", "deep")),
+    ],
+)
+def test_a_file_nested_too_deeply_is_named(tmp_path: Path, file: str, command: tuple[str, ...]) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(DEEP)
+    for name in ("cases.json", "subsets.toml") if path.name == "protocol.toml" else ():
+        (path.parent / name).write_text("")
+    done = referee(tmp_path, *command)
+    assert (done.returncode, done.stdout) == (EXIT_USAGE, "")
+    assert f"{path.name} is no TOML: nested too deeply" in done.stderr
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"{", b'{"schema": "referee.names/1", "agents": 3}', b"[" * 20_000])
+def test_a_broken_mapping_of_names_is_named(tmp_path: Path, data: bytes) -> None:
+    Written(tmp_path).write((Try("r-1", "square", agent="maker-1"),))
+    (tmp_path / "names.json").write_bytes(data)
+    done = referee(tmp_path, "site", "build")
+    assert done.returncode == EXIT_USAGE
+    assert f"{tmp_path / 'names.json'} is no mapping of neutral names" in done.stderr
+    assert (tmp_path / "names.json").read_bytes() == data
+
+
+def test_a_name_of_no_answer_log_is_no_finding(tmp_path: Path) -> None:
+    done = referee(tmp_path, "bakeoff", "answer", "../x.log", "0", "0", "sha256:0")
+    assert done.returncode == EXIT_USAGE
+    assert "'../x.log' is no name of an answer log" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["", ".", "../elsewhere", "/etc"])
+def test_a_path_is_no_protocol_to_run(tmp_path: Path, name: str) -> None:
+    done = referee(tmp_path, "bakeoff", "run", name)
+    assert done.returncode == EXIT_USAGE
+    assert f"{name!r} is no name of a protocol" in done.stderr
+
+
+def test_a_directory_is_no_agent_that_is_known(tmp_path: Path) -> None:
+    (tmp_path / "agents" / "folder.toml").mkdir(parents=True)
+    done = referee(tmp_path, "agent", "show", "folder")
+    assert done.returncode == EXIT_NOTHING_MATCHED
+    assert "folder" not in done.stderr.partition("known agents")[2]
