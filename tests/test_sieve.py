@@ -94,13 +94,21 @@ def test_letters_that_are_gone_over_with_steps_back_do_not_get_through(way: str,
     assert out.endswith(b"line three\r\n")
 
 
-@pytest.mark.parametrize("back", ["\x1b[D", "\x1b[1D"])
+@pytest.mark.parametrize("back", ["\x1b[D", "\x1b[1D", "\x1b[0D", "\x1b[0001D"])
 def test_letters_that_are_gone_over_after_the_cursor_was_sent_back_are_seen_and_withheld(back: str) -> None:
     text = "".join(f"x{back}{one}" for one in TOKEN).encode()
     out, sieve = through(text)
     assert not shown_free([text], REDACTOR)
+    assert not shown_free([text[at : at + 7] for at in range(0, len(text), 7)], REDACTOR)
     assert sieve.unclear
     assert shown_free([out], REDACTOR)
+
+
+def test_a_cursor_that_is_sent_back_by_many_places_takes_neither_time_nor_memory() -> None:
+    """A few bytes stand for a thousand steps: what is printed for hours must be looked at in seconds."""
+    text = b"a\x1b[999D" * 150_000 + b"\r\nabc\x1b[9999999D" + TOKEN.encode()
+    assert not shown_free([text], REDACTOR)
+    assert shown_free([text[: -len(TOKEN)]], REDACTOR)
 
 
 def test_a_progress_bar_that_steps_back_comes_out_as_it_is() -> None:

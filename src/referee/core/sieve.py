@@ -31,8 +31,9 @@ _SEQUENCE = re.compile(
 )
 #: The same, not ended yet.
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][^\x07\x1b\n\r]{0,4096}\x1b?|[ -/]{0,16})\Z")
-#: The cursor sent back by so many places.
-_BACK = re.compile(rb"\x1b\[([0-9]{0,3})D")
+#: The cursor sent back: by so many places, or step by step; or what steers the terminal otherwise.
+_STEPS = re.compile(rb"\x1b\[([0-9]{0,16})D|(\x08+)")
+_STEERING = re.compile(_STEPS.pattern + rb"|" + _SEQUENCE.pattern)
 #: An escape, a code or a character of several bytes that is not ended yet.
 _CUT = re.compile(
     rb"(?:\\+(?:[uUxX]\{?)?[0-9A-Fa-f]{0,8}|%[0-9A-Fa-f%]{0,6}|&#?[xX]?[0-9A-Fa-f]{0,7}|[\xc0-\xff][\x80-\xbf]{0,2})\Z"
@@ -186,7 +187,7 @@ class Proof:
             self._tails[kind] = joined[-keep:]
         if self._redactor.seen_short(self._before + data):
             self.free = False
-        if b"\x08" in data and self._redactor.holds(_shown(self._before + data)):  # a step back over the seam
+        if _STEPS.search(data) and self._redactor.holds(_shown(self._before + data)):  # a step back over the seam
             self.free = False
         self._before = (self._before + data)[-_WINDOW:]
 
@@ -217,14 +218,18 @@ def _steers(data: bytes) -> bool:
 
 
 def _shown(data: bytes) -> bytes:
-    """What a terminal shows of ``data``: without what steers it and what is gone over after a step back."""
-    stepped = _BACK.sub(lambda found: b"\x08" * int(found[1] or b"1"), data)
-    first, *rest = _SEQUENCE.sub(b"", stepped).split(b"\x08")
-    out = bytearray(first)
-    for part in rest:
-        if out and out[-1] not in b"\r\n":
-            del out[-1]
-        out += part
+    """What a terminal shows of ``data``: without what steers it and what is gone over after a step back in its line."""
+    out, line, end = bytearray(), 0, 0
+    for found in chain(_STEERING.finditer(data), (None,)):
+        text = data[end : found.start() if found else len(data)]
+        out += text
+        if (last := max(text.rfind(b"\n"), text.rfind(b"\r"))) >= 0:
+            line = len(out) - len(text) + last + 1
+        if found is not None:
+            end = found.end()
+            steps = len(found[2] or b"") if found[1] is None else int(found[1] or b"1") or 1  # none means one
+            if steps:
+                del out[max(line, len(out) - steps) :]
     return bytes(out)
 
 
