@@ -71,3 +71,54 @@ def test_success_words_are_no_trouble() -> None:
 def test_every_row_names_a_remedy_that_exists() -> None:
     names = {row.remedy.partition(":")[0] for row in troubles.TABLE} - {"stop"}
     assert names <= set(REMEDIES)
+
+
+@pytest.mark.parametrize(
+    ("output", "remedy"),
+    [
+        ("  unable to update registry `crates-io`\n\nCaused by:\n  (Could not resolve host: index.example.org)\n",
+         "crates_from_debian"),
+        ("error: rustc 1.63.0 is not supported by the following package:\n", "newer_cargo"),
+        ("Caused by:\n  lock file version 4 requires `-Znext-lockfile-bump`\n", "newer_cargo"),
+        ("go: errors parsing go.mod:\n/x/go.mod:3: invalid go version '1.21.0': must match format 1.23\n", "go_newer"),
+        ("./main.go:2:52: undefined: min\nnote: module requires Go 1.22\n", "go_newer"),
+        ("main.go:2:8: missing go.sum entry for module providing package a.example/b\n", "go_modules"),
+        ('main.go:3:8: a@v1: Get "https://x": dial tcp: lookup proxy.example.org on 10.0.0.1:53: no such host\n',
+         "modules_from_debian"),
+        ("[ERROR] Plugin org.apache.maven.plugins:x:2.6 could not be resolved: Unknown host repo.example.org: Name\n",
+         "maven_from_debian"),
+        ("> Could not GET 'https://x'.\n> repo.example.org: Name or service not known\n", "gradle_offline"),
+        ("Fatal error compiling: error: release version 21 not supported\n", "java_release"),
+        ("Could not reach host index.rubygems.example. Check your network connection\n", "gems_from_debian"),
+        ("Your Ruby version is 3.1.2, but your Gemfile specified ~> 3.3\n", "ruby_version"),
+        ("- Root composer.json requires php >=8.4 but your php version (8.2.36) does not satisfy that\n", "stop"),
+        ("  - Root composer.json requires PHP extension ext-intl * but it is missing from your system.\n",
+         "php_extension"),
+        ("CMake Error at CMakeLists.txt:1:\n  CMake 3.28 or higher is required.  You are running version 3.25.1\n",
+         "tool_from_pip:cmake"),
+        ("meson.build:1:0: ERROR: Meson version is 1.0.1 but project requires >= 1.4\n", "tool_from_pip:meson"),
+        ("a.c:3:1: error: unused variable 'x' [-Werror=unused-variable]\n", "compiler_flag:-Wno-error="),
+        ("configure.ac:9: error: possibly undefined macro: AC_PROG_LIBTOOL\n", "apt:libtool"),
+        ("configure: error: libpcre2 not found\n", "development_package"),
+        ("E: Unable to locate package python3.12-venv\n", "apt_without"),
+        ("Killed\nmake[1]: *** [Makefile:14: build/part3.txt] Error 137\n", "less_parallel"),
+    ],
+)  # fmt: skip
+def test_the_first_diagnosis_of_a_failure_leads_to_its_remedy(output: str, remedy: str) -> None:
+    found = next(iter(troubles.diagnose(Result("x", 1, output, 1.0))))
+    assert found.remedy == remedy
+    assert remedy == "stop" or remedy.partition(":")[0] in REMEDIES
+
+
+def test_a_blocked_host_is_named_after_the_fallbacks() -> None:
+    output = 'go: x@v1: Get "https://proxy.example.org/x": lookup proxy.example.org on 10.0.0.1:53: no such host\n'
+    found = [d for d in troubles.diagnose(Result("go build ./...", 1, output, 1.0)) if d.remedy == "stop"]
+    assert found[0].what == "the host proxy.example.org is not reachable from this machine"
+
+
+def test_a_blocked_host_is_named_whole() -> None:
+    output = (
+        "> Could not GET 'https://repo.maven.example.org/x'.\n   > repo.maven.example.org: Name or service not known\n"
+    )
+    found = list(troubles.diagnose(Result("gradle build", 1, output, 1.0)))
+    assert found[0].what == "Gradle cannot reach repo.maven.example.org"

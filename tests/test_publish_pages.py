@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -20,58 +19,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from referee.core.failure import Cause
 from referee.core.records import AttemptEnded
 from referee.core.report import parse_report
 from referee.core.spending import SpendingFacts
 from referee.errors import Finding, UsageError
 from referee.publish import pages, words
 from referee.publish.attachments import WHAT
-from referee.publish.cast import serve
 from referee.publish.facts import Facts
 from referee.runner.seal import NAMES
-from referee.runner.verify_public import verify_public
-from tests.publish_workspace import FAILED, HOSTILE, OBSERVED, TRIES, Try, Written, report
-
-VOID = {"meta", "link", "img", "br", "input", "rect", "path", "hr", "source"}
-
-
-class Page(HTMLParser):
-    """A page, read strictly enough to notice what is not closed; keeps its links, tags and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.links: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.ids: list[str] = []
-        self.words: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.tags.append((tag, given))
-        assert len(given) == len(attrs), f"an attribute stands twice in <{tag}>"
-        self.links += [given[name] or "" for name in ("href", "src", "srcset") if name in given]
-        if given.get("id"):
-            self.ids.append(given["id"] or "")
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", "".join(self.words))
+from tests.publish_workspace import HOSTILE, OBSERVED, TRIES, Try, Written, report
+from tests.read_pages import Page, build, document, read
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +37,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Written:
     written.write()
     build(written)
     return written
-
-
-def build(written: Written, name: str = "site") -> Path:
-    pages.build(Facts(written.records.read(), written.evidence), written.root / name)
-    return written.root / name
-
-
-def read(written: Written, name: str) -> Page:
-    return Page((written.root / "site" / name).read_text(encoding="utf-8"))
-
-
-def document(written: Written, name: str) -> Any:
-    return json.loads((written.root / "site" / name).read_bytes())
 
 
 def test_every_page_is_well_formed_and_every_link_resolves(workspace: Written) -> None:
@@ -261,27 +205,6 @@ def test_excluded_figures_stay_on_the_board_and_are_marked(workspace: Written) -
     assert own["subjects_counted"] < len(sets)
 
 
-def test_an_agent_without_a_score_stands_at_the_bottom(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    written.write(
-        (
-            Try("r-1", "a", agent="maker-1", cause=None, report=None),
-            Try("r-2", "a", agent="maker-2", printed=b"nothing of it", rerun_status=1),
-            Try("r-3", "b", agent="baseline"),
-        )
-    )
-    build(written)
-    board = document(written, "board.json")["standings"]
-    assert [(line["agent"]["label"], line["rank"]) for line in board] == [
-        ("baseline", 1),
-        ("Agent A", None),
-        ("Agent B", None),
-    ]
-    page = read(written, "board.html").text
-    assert "unranked" in page
-    assert "no score" in page
-
-
 def test_the_page_lists_what_the_recording_tells_that_the_agent_did(tmp_path: Path) -> None:
     def announced(**said: Any) -> bytes:
         return b"\x1b]7713;referee.step;" + base64.b64encode(json.dumps({"key": "k", **said}).encode()) + b"\x07"
@@ -315,43 +238,6 @@ def test_the_page_says_what_the_negative_control_is_for(tmp_path: Path, status: 
     assert said in read(written, "runs/r-1.html").text
 
 
-def test_agents_that_must_not_pass_hold_no_rank_and_bring_no_subject_under_review(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    written.write(
-        (
-            Try("r-1", "a", agent="liar", edition=1),
-            Try("r-2", "a", agent="null", report=None),
-            Try("r-3", "a", FAILED, rerun_status=None),
-            Try("r-4", "b", agent="maker-1", sandbox="overlay"),
-        )
-    )
-    build(written)
-    found = document(written, "board.json")
-    board = [*found["standings"], *(line for other in found["other_editions"] for line in other["standings"])]
-    assert [(line["agent"]["label"], line["rank"], line["regression_agent"]) for line in board] == [
-        ("baseline", 1, False),
-        ("Agent A", None, False),
-        ("null", None, True),
-        ("liar", None, True),
-    ]
-    assert [line["subjects_counted"] for line in board] == [1, 0, 1, 1]
-    assert not document(written, "subjects/a.json")["under_review"]
-    assert read(written, "board.html").text.count("test of the rules") == 2
-    assert verify_public(written.root / "site").agents == 4
-
-
-@pytest.mark.parametrize(("edition", "claim"), [(1, report()), (2, None)])
-def test_agents_that_must_not_pass_say_nothing_of_a_project(
-    tmp_path: Path, edition: int, claim: dict[str, Any] | None
-) -> None:
-    """Neither a liar's pass under the first edition nor two failures of an agent that does nothing."""
-    written = Written(tmp_path)
-    written.write(tuple(Try(f"r-{number}", "a", claim, agent="liar", edition=edition) for number in (1, 2)))
-    build(written)
-    subject = document(written, "subjects/a.json")
-    assert (subject["verdict"], len(subject["attempts"])) == ("not_yet_verified", 2)
-
-
 def test_a_run_that_its_keys_cap_stopped_looks_like_one(tmp_path: Path) -> None:
     written = Written(tmp_path)
     spending = SpendingFacts(
@@ -363,66 +249,6 @@ def test_a_run_that_its_keys_cap_stopped_looks_like_one(tmp_path: Path) -> None:
     assert "cap stopped its calls. Its key had a cap of 3.00 USD" in page
     assert "Caps of the recording reached" in page
     assert "cap stopped its calls" not in read(written, "runs/r-2.html").text
-
-
-def test_what_can_never_be_published_is_shown_and_enters_no_public_figure(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    written.write(
-        (
-            Try("r-1", "a", FAILED, rerun_status=None),
-            Try("r-2", "a", sandbox="overlay", index=2),
-            Try("r-3", "only-overlay", sandbox="overlay"),
-            Try("r-4", "only-short", FAILED, rerun_status=None, seconds=60),
-            Try("r-5", "only-short", FAILED, rerun_status=None, seconds=60, index=2),
-            Try("r-6", "a", FAILED, rerun_status=None, cap_usd=0.01, agent="command"),
-        )
-    )
-    build(written)
-    line, capped = document(written, "board.json")["standings"]
-    assert (capped["score"], capped["attempts_counted"], capped["attempts_never_publishable"]) == (None, 0, 1)
-    assert capped["subjects"][0]["never_publishable"][0]["why"] == ["another spending cap"]
-    sets = {one["subject"]: one for one in line["subjects"]}
-    assert [one["total"] for one in sets["a"]["totals"]] == [line["score"]]
-    assert sets["a"]["never_publishable"] == [{"run": "r-2", "total": 100.0, "why": ["no security boundary"]}]
-    assert sets["only-overlay"]["median"] is None
-    assert (line["attempts_counted"], line["passed"], line["pass_rate"]) == (1, 0, 0.0)
-    assert (line["attempts_never_publishable"], line["attempts_invalid"], line["subjects_counted"]) == (4, 0, 1)
-    page = read(written, "board.html").text
-    assert "4 not counted" in page
-    assert "not counted: 100 never publishable: no security boundary" in page
-    assert "no attempt that can be published" in page
-
-    verdicts = {name: document(written, f"subjects/{name}.json") for name in sets}
-    said = {name: (one["verdict"], one["rests_on_never_publishable"]) for name, one in verdicts.items()}
-    assert said == {
-        "a": ("not_yet_verified", False),
-        "only-overlay": ("runs", True),
-        "only-short": ("could_not_verify", True),
-    }
-    assert (verdicts["a"]["decided_by"], verdicts["a"]["attempts_never_publishable"]) == ("r-1", 2)
-    assert verdicts["only-overlay"]["attempts_counted"] == 1
-    left_out = "leaves out 2 attempts that can never be published (no security boundary, another spending cap)"
-    rests_on = "rests on 2 attempts that can never be published (another time limit)"
-    for name, words_of_it in (("a", left_out), ("only-short", rests_on)):
-        assert f"This verdict {words_of_it}" in read(written, f"subjects/{name}.html").text
-        assert words_of_it in read(written, "index.html").text
-    assert "100 of 100never publishable: no security boundary" in read(written, "runs/r-3.html").text
-
-
-def test_of_failures_the_best_is_named(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    started = {**FAILED, "started": True}
-    written.write(
-        (
-            Try("r-1", "a", None, cause=Cause.DEADLINE),
-            Try("r-2", "a", started, rerun_status=None, index=2),
-            Try("r-3", "a", started, rerun_status=None, index=3),
-            Try("r-4", "a", FAILED, rerun_status=None, index=4),
-        )
-    )
-    build(written)
-    subject = document(written, "subjects/a.json")
-    assert (subject["verdict"], subject["decided_by"]) == ("could_not_verify", "r-2")
 
 
 def test_agents_appear_under_neutral_identities(workspace: Written) -> None:
@@ -449,43 +275,6 @@ def test_evidence_is_downloaded_never_shown(workspace: Written) -> None:
     linked = [given for tag, given in page.tags if tag == "a" and (given.get("href") or "").endswith(".bin")]
     assert linked
     assert all(given.get("download") for given in linked)
-
-
-def test_a_lost_blob_is_said_and_nothing_is_scored_from_it(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    written.write((Try("r-1", "square"), Try("r-2", "square", report(final_state="Another."), index=2)))
-    lost = next(ref for ref in _ended(written, "r-1").evidence if ref.name == "report.json")
-    written.evidence.path(lost.digest).unlink()
-    build(written)
-    text = read(written, "runs/r-1.html").text
-    assert "missing from the store" in text
-    assert "it cannot be judged" in text
-    assert document(written, "runs/r-1/run.json")["total"] is None
-    assert document(written, "runs/r-2/run.json")["total"] == 100
-
-
-def test_changed_bytes_are_not_scored(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    written.write((Try("r-1", "square"),))
-    ref = next(ref for ref in _ended(written, "r-1").evidence if ref.name == "report.json")
-    path = written.evidence.path(ref.digest)
-    path.chmod(0o644)
-    path.write_bytes(path.read_bytes().replace(b"144", b"145"))
-    build(written)
-    assert document(written, "runs/r-1/run.json")["valid"] is False
-
-
-def test_an_attempt_at_an_earlier_pin_is_shown_and_enters_no_figure(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    failed = report(started=False, test_depth="tier3_none", verified_how="not verified")
-    written.write(
-        (Try("r-1", "square", pin="pypi:square==1.1.0"), Try("r-2", "square", failed, rerun_status=None, index=2))
-    )
-    build(written)
-    one = document(written, "subjects/square.json")
-    assert one["verdict"] == "not_yet_verified"
-    assert one["attempts_at_earlier_pins"] == 1
-    assert "earlier pin" in read(written, "subjects/square.html").text
 
 
 def test_an_empty_workspace_has_pages_too(tmp_path: Path) -> None:
@@ -528,45 +317,6 @@ def test_names_that_would_leave_the_site_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
-def test_a_long_recording_is_cut_between_events_and_nothing_is_lost() -> None:
-    header = b'{"version": 2, "width": 80, "height": 24}\n'
-    lines = [header, *(f'[{n}.5, "o", "line {n}\\r\\n"]\n'.encode() for n in range(100)), b'[100.0, "r", "100x30"]\n']
-    lines += [f'[{101 + n}.0, "o", "more {n}\\r\\n"]\n'.encode() for n in range(20)]
-    whole = serve(lines, part_characters=500)
-    assert whole.whole
-    assert len(whole.parts) > 3
-    texts: list[str] = []
-    for part in whole.parts:
-        first, *events = [json.loads(line) for line in part.text.splitlines()]
-        assert first["version"] == 2
-        assert events[0][0] == 0 or part.number == 1
-        texts += [event[2] for event in events]
-    assert [text for text in texts if text.startswith("line")] == [f"line {n}\r\n" for n in range(100)]
-    assert json.loads(whole.parts[-1].text.splitlines()[0])["width"] == 100
-    cut = serve(lines, part_characters=500, max_parts=2)
-    assert not cut.whole
-    assert cut.parts == whole.parts[:2]
-
-
-def test_a_recording_that_is_none_is_named_and_stops_no_build(tmp_path: Path) -> None:
-    written = Written(tmp_path)
-    written.write((Try("r-1", "square", cast=b'{"version": 2, "width": 60000, "height": 60000}\n[0, "o", "x"]\n'),))
-    build(written)
-    assert "The recording cannot be shown here" in read(written, "runs/r-1.html").text
-
-
-def test_a_long_log_is_shown_from_both_ends_and_says_what_is_left_out(tmp_path: Path) -> None:
-    printed = b"".join(b"\x1b[32mline %d\x1b[0m\r\n" % n for n in range(20_000))
-    written = Written(tmp_path)
-    written.write((Try("r-1", "square", printed=printed),))
-    build(written)
-    text = read(written, "runs/r-1.html").text
-    assert "line 0 line 1 " in text
-    assert "line 19998 line 19999" in text
-    assert re.search(r"[\d.]+ kB are left out here; the file has them all", text)
-    assert "x1b" not in text.split("What it printed")[1].split("A report is a claim")[0]
-
-
 @pytest.fixture(scope="module")
 def rendered(workspace: Written) -> Callable[[str], Page]:
     """The page of a run whose report says a text wherever it can."""
@@ -604,10 +354,6 @@ def test_the_flow_picture_is_one_and_the_same() -> None:
 
 def _subject(run: str) -> str:
     return next(one.subject for one in TRIES if one.run == run)
-
-
-def _ended(written: Written, run: str) -> AttemptEnded:
-    return next(one for one in written.records.read() if isinstance(one, AttemptEnded) and one.run == run)
 
 
 def _listing(root: Path) -> dict[str, str]:
