@@ -19,6 +19,7 @@ from referee.scoring.answers import envelope, offered, read, read_message, readi
 from referee.scoring.answers.arguments import read_arguments
 from referee.scoring.answers.documents import UnusableError
 from tests.bakeoff import test_answers_cli as cli
+from tests.bakeoff import test_answers_own_faults as faults
 from tests.bakeoff import test_answers_shapes as shapes
 from tests.bakeoff import test_answers_streams as streams
 from tests.bakeoff import test_answers_text as texts
@@ -115,7 +116,7 @@ def test_random_messages(value: Any, inlined: bool) -> None:
 
 WHOLE: list[tuple[Shape, Any]] = [
     *((row[1], row[2]) for row in shapes.FOUND + shapes.BROKEN),
-    *((row[1], row[2]) for row in shapes.OWN_FAULTS),
+    *((row[1], row[2]) for row in faults.OWN_FAULTS),
     *(("openai-chat", row[1]) for row in errors.INSIDE),
     *(("openai-chat", chat({"content": row[0]})) for row in texts.NATIVE_TEXT + texts.ENVELOPES),
 ]
