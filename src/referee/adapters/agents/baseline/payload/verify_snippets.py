@@ -1,4 +1,4 @@
-"""Runs the Python examples of a README one after the other in one namespace, as a reader would at a prompt.
+"""Runs the Python examples of a README one after the other, as a reader would at a prompt (``verify_reader.py``).
 
 Usage: ``verify_snippets.py LIST.json [--trial OUT.json] [--serve ID]``. Without ``--trial`` every statement that is not
 marked as skipped must run, and every documented output that matched must match again; else the status is 1.
@@ -8,8 +8,6 @@ With ``--trial`` what failed is written to OUT.json and the status is 1 when any
 from __future__ import annotations
 
 import ast
-import asyncio
-import builtins
 import contextlib
 import doctest
 import importlib
@@ -23,9 +21,10 @@ import signal
 import sys
 import threading
 import traceback
-import types
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from .verify_reader import Reader
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
@@ -39,14 +38,6 @@ _PLACEHOLDER = re.compile(
     r"<[\w ]*(?:your|path|replace|insert|token|key|name)[\w ]*>|['\"]/?path/to\b|['\"]YOUR[_ -]|['\"]your[-_ ]",
     re.IGNORECASE,
 )
-#: An error of a library's own that names a file it could not open.
-_TOLD = re.compile(
-    r"(?:missing|not found|no such file|does not exist|"
-    r"(?:cannot|can't|unable to|could not|failed to|error) (?:open|read|load)(?:ing)?)"
-    r"[^\n]{0,60}?([\w-]+\.[a-z0-9]{2,5})\b",
-    re.IGNORECASE,
-)
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 class Blocked(BaseException):
@@ -70,10 +61,6 @@ def _beside(name: str) -> Any:
         sys.path.remove(HERE)
 
 
-def _samples() -> Any:
-    return _beside("verify_samples")
-
-
 def _watch() -> Any:
     return _beside("verify_watch")
 
@@ -85,142 +72,6 @@ def _compare() -> Any:
 def plural(count: int, one: str) -> str:
     """A count with its noun."""
     return f"{count} {one}" if count == 1 else f"{count} {one}s"
-
-
-class Reader:
-    """The one namespace in which the examples run, and what came of each."""
-
-    def __init__(self, package: list[str]) -> None:
-        self.package = package
-        self.module = types.ModuleType("__main__")
-        sys.modules["__main__"] = self.module
-        self.space: dict[str, Any] = self.module.__dict__
-        self.space["__builtins__"] = builtins
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.quiet = False
-        #: Names that come from the package, or from what was made with it.
-        self.from_package: set[str] = set()
-        #: Names to whose attributes the statement at hand assigns: any object will do.
-        self.targets: set[str] = set()
-        #: Whether an input of ours stood in for the reader's own: what is documented cannot come then.
-        self.supplied = False
-        #: Keeps what is known so far when the interpreter must be left.
-        self.rescue: Callable[[], None] = lambda: None
-
-    def uses(self, node: ast.stmt) -> bool:
-        """Whether a statement that ran worked with the package: not an import alone, not a definition alone."""
-        tops = {name.split(".")[0] for name in self.package}
-        if isinstance(node, ast.Import):
-            self.from_package |= {a.asname or a.name.split(".")[0] for a in node.names if a.name.split(".")[0] in tops}
-            return False
-        if isinstance(node, ast.ImportFrom):
-            if (node.module or "").split(".")[0] in tops:
-                listed = {a.asname or a.name for a in node.names}
-                self.from_package |= set(self.space) if "*" in listed else listed
-            return False
-        named = {sub.id for sub in ast.walk(node) if isinstance(sub, ast.Name)}
-        if not named & self.from_package:
-            return False
-        self.from_package |= {s.id for s in ast.walk(node) if isinstance(s, ast.Name) and isinstance(s.ctx, ast.Store)}
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            self.from_package.add(node.name)
-            return bool(node.decorator_list)
-        work = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.With, ast.AsyncWith, ast.For, ast.Await)
-        return any(isinstance(sub, work) for sub in ast.walk(node))
-
-    def show(self, text: str) -> None:
-        """Print one line of what was seen, with addresses masked."""
-        if not self.quiet:
-            sys.stdout.write(_ADDRESS.sub("0x…", text)[:400] + "\n")
-            sys.stdout.flush()
-
-    def value(self, code: types.CodeType) -> Any:
-        """Run code; wait for it where it awaits."""
-        result = eval(code, self.space)  # noqa: S307 — running the example is the point
-        if code.co_flags & inspect.CO_COROUTINE:
-            if self.loop is None:
-                self.loop = asyncio.new_event_loop()
-            result = self.loop.run_until_complete(result)
-        return result
-
-    def supply(self, exc: BaseException, made: list[str]) -> bool:
-        """Add what an example takes for granted: an import, a sample file. True when it is worth another try."""
-        if isinstance(exc, NameError):
-            found = re.search(r"name '(\w+)' is not defined", str(exc))
-            return found is not None and self._name(found.group(1))
-        homonym = (
-            re.match(r"module '(\w+)' has no attribute '(\w+)'", str(exc)) if isinstance(exc, AttributeError) else None
-        )
-        if homonym:  # ``datetime`` of the module ``datetime``: which one an example means is told by what it asks of it
-            name, inner = homonym.group(1), getattr(self.space.get(homonym.group(1)), homonym.group(1), None)
-            if inspect.isclass(inner) and hasattr(inner, homonym.group(2)):
-                self.space[name] = inner
-                return True
-        missing = getattr(exc, "filename", None) if isinstance(exc, FileNotFoundError) else None
-        told = _TOLD.search(str(exc)) if missing is None else None
-        missing = told.group(1) if told else missing
-        if isinstance(missing, (str, bytes)):
-            name = os.fsdecode(missing)
-            here = os.getcwd() + os.sep
-            name = name.removeprefix(here)
-            if _samples().make(name):
-                self.supplied = True
-                made.append(name)
-                return True
-        return False
-
-    def input(self, name: str) -> Any:
-        """A small input of ours for a name that by convention stands for the reader's own; of the package's kind."""
-        promised = " ".join(self.package).lower()
-        kind = next((k for k in ("yaml", "json", "toml", "xml", "html", "csv", "ini") if k in promised), "txt")
-        samples = _samples()
-        text: str = samples.PLAIN.get(f".{kind}", samples.TEXT)
-        if name in {"stream", "fp", "fh", "fileobj", "file_obj"}:
-            return io.StringIO(text)
-        if name in {
-            "text",
-            "string",
-            "s",
-            "content",
-            "document",
-            "doc",
-            "source",
-            f"{kind}_string",
-            f"{kind}_str",
-            kind,
-        }:
-            return text
-        if name in {"data", "obj", "my_dict", "payload"}:
-            return {"name": "sample", "values": [1, 2, 3]}
-        return None
-
-    def _name(self, name: str) -> bool:
-        if name in self.targets:
-            self.space[name] = types.SimpleNamespace()
-            self.supplied = True
-            return True
-        for package in self.package:
-            if name == package.split(".")[0]:
-                self.space[name] = importlib.import_module(name)
-                self.from_package.add(name)
-                return True
-            with contextlib.suppress(Exception):
-                self.space[name] = getattr(importlib.import_module(package), name)
-                self.from_package.add(name)
-                return True
-        given = self.input(name)
-        if given is not None:
-            self.space[name] = given
-            self.supplied = True
-            return True
-        if name in {"options", "opts", "config", "settings", "kwargs"}:
-            self.space[name] = {}
-            self.supplied = True
-            return True
-        if name in sys.stdlib_module_names if hasattr(sys, "stdlib_module_names") else False:
-            self.space[name] = importlib.import_module(name)
-            return True
-        return False
 
 
 def run_statements(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) -> None:
@@ -406,7 +257,7 @@ def run_doctest(reader: Reader, snippet: dict[str, Any], trial: dict[str, Any]) 
 
 def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: str | None, serve: str | None) -> int:
     """Run all examples in order; 0 when nothing that should run failed."""
-    reader = Reader(package)
+    reader: Reader = _beside("verify_reader").Reader(package, lambda: _beside("verify_samples"))
     trials: dict[str, dict[str, Any]] = {}
     signal.signal(signal.SIGALRM, _alarm)
     broken = 0
