@@ -29,6 +29,24 @@ def test_a_reader_that_has_gone_is_no_finding(tmp_path: Path, arguments: tuple[s
     assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_the_caller_closed_is_no_fault_and_no_file_takes_its_place(tmp_path: Path, closed: str) -> None:
+    """Else what is printed would be written into whatever is opened first, a lock or a record."""
+    workspace = tmp_path / "ws"
+    line = f'"$@" {closed}'
+    for command in (("subject", "list"), ("show",), ("subject", "add", str(tmp_path / "square"))):
+        (tmp_path / "square").mkdir(exist_ok=True)
+        (tmp_path / "square" / "README.md").write_text("# square\n")
+        workspace.mkdir(exist_ok=True)
+        argv = ["/bin/sh", "-c", line, "sh", *REFEREE, *command, "--workspace", str(workspace)]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0
+        assert "internal" not in done.stderr
+    pinned = (workspace / "subjects" / "square.toml").read_text()
+    assert pinned.startswith("schema = ")
+    assert "pinned" not in pinned
+
+
 def test_a_list_that_goes_to_a_file_has_a_line_for_each_subject(tmp_path: Path) -> None:
     def lines(*options: str) -> list[str]:
         done = subprocess.run([*REFEREE, "subject", "list", *options], cwd=tmp_path, capture_output=True, check=True)

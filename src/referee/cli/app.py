@@ -86,6 +86,7 @@ def _options(
 
 def main() -> None:
     """Entry point of the console script."""
+    _open_standard_streams()
     errors = Console(stderr=True, soft_wrap=True)
     try:
         _call(sys.argv[1] if len(sys.argv) > 1 else None)
@@ -109,6 +110,17 @@ def main() -> None:
         errors.print(f"referee: internal error: {type(exc).__name__}: {exc}", markup=False, highlight=False)
         errors.print("  please report it with the command that you ran", markup=False)
         sys.exit(EXIT_INTERNAL)
+
+
+def _open_standard_streams() -> None:
+    """Give what the caller closed (``>&-``) to ``/dev/null``: else the next file that is opened takes its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _call(asked: str | None) -> None:
