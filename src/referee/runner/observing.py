@@ -76,8 +76,8 @@ class Observer:
         command = _command(report)
         if command is None:
             return None
-        self._ready(machine, command)
         with Watch(machine, lambda found: self._read_behind(machine, found)) as watch:
+            self._ready(machine, command)  # meanwhile the watch begins
             done = rerun(machine, report, directory=self._directory, timeout=timeout)
         if watch.found is not None:
             self._note(listening_in_rerun=watch.found)

@@ -81,14 +81,13 @@ def run_command(
         raise fault(exc, "starting a command") from exc
     output = _Output(max_output)
     try:
-        in_time = _collect(client, exec_id, stream, output, time.monotonic() + timeout, stop)
-        if not in_time:
+        status = _collect(client, exec_id, stream, output, time.monotonic() + timeout, stop)
+        if status is None:
             _kill(client, container, mark)
             _collect(client, exec_id, stream, output, time.monotonic() + 5)
-        status = _status(client, exec_id) if in_time else None
     finally:
         stream.close()
-    return Completed(status, bytes(output.kept), timed_out=not in_time, truncated=output.truncated)
+    return Completed(status, bytes(output.kept), timed_out=status is None, truncated=output.truncated)
 
 
 class _Output:
@@ -120,14 +119,14 @@ class _Output:
 
 def _collect(
     client: Any, exec_id: str, stream: Stream, output: _Output, until: float, stop: Event | None = None
-) -> bool:
-    """Read until the command has ended and its output is whole; False when ``until`` came first."""
+) -> int | None:
+    """Read until the command has ended and its output is whole; its exit status, None when ``until`` came first."""
     quiet_since: float | None = None
     asked = time.monotonic()
     while True:
         left = until - time.monotonic()
         if left <= 0:
-            return exec_status(client, exec_id) is not None
+            return exec_status(client, exec_id)
         if stop is not None and stop.is_set():
             stop = None
             with contextlib.suppress(OSError):  # it has ended by itself
@@ -142,23 +141,17 @@ def _collect(
         if stop is not None and time.monotonic() - asked < ASK_EVERY:
             continue
         asked = time.monotonic()
-        if exec_status(client, exec_id) is not None:
+        if (status := exec_status(client, exec_id)) is not None:
             quiet_since = quiet_since or time.monotonic()
             if time.monotonic() - quiet_since >= SETTLE:
-                return True
+                return status
 
 
-def _ended(client: Any, exec_id: str, until: float) -> bool:
+def _ended(client: Any, exec_id: str, until: float) -> int | None:
     """The stream is closed: the command has ended, or goes on without output."""
-    while exec_status(client, exec_id) is None:
-        if time.monotonic() >= until:
-            return False
+    while (status := exec_status(client, exec_id)) is None and time.monotonic() < until:
         time.sleep(0.005)
-    return True
-
-
-def _status(client: Any, exec_id: str) -> int | None:
-    return exec_status(client, exec_id)
+    return status
 
 
 def _kill(client: Any, container: str, mark: str) -> None:
