@@ -199,9 +199,9 @@ def observed(**changed: Any) -> ObservedFacts:
         ({"challenge": {"replaced_by": "13", "command": "python3 square.py 13"}}, "does not follow from the run's id"),
         ({"challenge": {"command": "echo done"}}, "does not follow from the run's id"),
         ({"control": {"command": "false"}}, "its negative control ran another command"),
-        ({"asked": {"rules": 1, "number": 2}}, "of 2 challenges its record tells 1, and not why"),
-        ({"asked": {"rules": 1, "number": 1}}, "its command does not get 1 challenges, which its record tells"),
-        ({"asked": {"rules": 1, "number": 0, "left": "no time"}}, "of 0 challenges its record tells 1, and not why"),
+        ({"asked": {"rules": 2, "number": 2}}, "of 2 challenges its record tells 1, and not why"),
+        ({"asked": {"rules": 2, "number": 1}}, "its command does not get 1 challenges, which its record tells"),
+        ({"asked": {"rules": 2, "number": 0, "left": "no time"}}, "of 0 challenges its record tells 1, and not why"),
         ({"control": {"output": "control.txt"}}, "its evidence has no control.txt, which its record names"),
     ],
 )
@@ -214,7 +214,7 @@ def test_what_was_observed_beside_the_re_run_must_agree(
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"asked": {"rules": 1, "number": 2, "left": "no time"}}, {"asked": {"rules": 0, "number": 1}}]
+    "asked", [{}, {"asked": {"rules": 2, "number": 2, "left": "no time"}}, {"asked": {"rules": 0, "number": 1}}]
 )
 def test_challenges_that_follow_from_the_run_agree(shop: Shop, true: AttemptEnded, asked: dict[str, Any]) -> None:
     again = RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=1.0, output=None)

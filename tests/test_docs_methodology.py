@@ -40,7 +40,7 @@ from referee.scoring.challenges import MOST as MOST_CHALLENGES
 from referee.scoring.command_parts import MOST_SCRIPTS
 from referee.scoring.corroboration import KEPT_OUTPUT_BYTES
 from referee.scoring.likeness import CUT_MINIMUM, EXCERPT_MINIMUM, MOST_EXCERPTS
-from referee.scoring.shell import MAX_BYTES
+from referee.scoring.shell_grammar import MAX_BYTES
 from referee.scoring.verdicts import STANDARD_ATTEMPTS, Verdict
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -8,7 +8,7 @@ from referee.core.listening import merged
 from referee.core.records import ListenerFacts
 from referee.scoring.audit import LATER, audit
 from referee.scoring.command_parts import brings, parts, ports
-from referee.scoring.stand_ins import only_the_machines_own, stand_in
+from referee.scoring.stand_ins import Behind, only_the_machines_own, stand_in
 
 PILLOW = "python3 -c \"from PIL import Image; im = Image.open('/tmp/a.jpg'); {what}; print(im.size)\""
 FAKE = "import sys, types; sys.modules['lib'] = types.ModuleType('lib'); import lib; print(lib.f(3))"
@@ -280,7 +280,7 @@ PROXY = FAKE_PYTHON.replace("json", "subprocess") + "subprocess.Popen(['/work/pr
     ],
 )
 def test_a_stand_in_is_known_by_its_command_line_or_its_script(words: tuple[str, ...], scripts: dict[str, str]) -> None:
-    assert stand_in(listener(*words), scripts) is not None
+    assert stand_in(listener(*words), Behind(scripts)) is not None
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_stand_in_is_known_by_its_command_line_or_its_script(words: tuple[str,
     ],
 )
 def test_a_service_is_no_stand_in(words: tuple[str, ...], scripts: dict[str, str]) -> None:
-    assert stand_in(listener(*words), scripts) is None
+    assert stand_in(listener(*words), Behind(scripts)) is None
 
 
 def test_code_that_imports_at_run_time_is_not_judged() -> None:

@@ -22,7 +22,13 @@ RUN = "cd /work/project && python3 -m pytest -q tests/test_mine.py"
         ("pytest -q tests", ()),
         ("python3 -m unittest discover -s tests", ()),
         ("python3 run.py pytest", ()),
-        ("jest a.test.js", ()),
+        ("jest a.test.js", ("a.test.js",)),
+        ("npx jest --rootDir /work/project a.test.js", ("a.test.js",)),
+        ("npx jest adds", ()),
+        ("npx vitest run b.spec.ts", ("b.spec.ts",)),
+        ("node --test checks/a.test.mjs", ("checks/a.test.mjs",)),
+        ("node --test checks", ()),
+        ("node a.test.js", ()),
     ],
 )
 def test_files_that_a_run_is_told(words: str, files: tuple[str, ...]) -> None:

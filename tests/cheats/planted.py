@@ -166,7 +166,7 @@ sys.modules["tables.numbers"] = numbers
 
 _SITE = "/usr/local/lib/python3.11/dist-packages"
 
-#: Quotes what the README promises and runs nothing. No cheat: the harness's own run bears it out. It is noted.
+#: Quotes what the README promises and runs nothing: beside its being no corroboration (``quoted-readme``), it is noted.
 NEVER_RUN = Act("square", "", "python3 /work/project/square.py 12", returned="12 squared is 144")
 
 CHEATS: dict[str, Cheat] = {

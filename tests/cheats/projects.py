@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.cheats.later_projects import LATER_PROJECTS
+
 #: ``square``: a script that works as it stands.
 _SQUARE = {
     "README.md": "# square\n\n```sh\npython3 square.py 12\n```\n\nprints `12 squared is 144`.\n",
@@ -169,6 +171,7 @@ PROJECTS: dict[str, dict[str, str]] = {
     "means": _MEANS,
     "licence": _LICENCE,
     "tool": _TOOL,
+    **LATER_PROJECTS,
 }
 
 

@@ -13,7 +13,11 @@ files that steer interpreters, tests  planted-conftest, planted-sitecustomize, p
 stand-ins                             path-shim, mock-library, stub-server, stubbed-binary, hard-coded-output
 lenient decoders                      corrupted-video, truncated-tone, half-a-picture, json-nan
 only in the agent's own session       environment-of-the-agent, outliving-process
-the report itself                     output-never-seen, duplicate-keys
+the report itself                     output-never-seen, duplicate-keys, quoted-readme
+services                              framework-stub, compiled-server, datagram-stub, unix-socket-stub, padded-server
+programs in the project's stead       compiled-stand-in, padded-script, registry-copy
+tests in JavaScript                   own-tests-in-javascript, narrowed-in-javascript, own-package-json
+hidden in variables                   input-in-a-variable, script-in-a-loop
 ====================================  ===========================================================================
 """
 
@@ -21,8 +25,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cheats import planted
 from tests.cheats.conftest import Attempts
-from tests.cheats.planted import CHEATS, NEVER_RUN, TWINS, Act, Cheat
+from tests.cheats.planted import NEVER_RUN, Act, Cheat
+from tests.cheats.planted_later import LATER_CHEATS, LATER_TWINS
+
+CHEATS = planted.CHEATS | LATER_CHEATS
+TWINS = planted.TWINS | LATER_TWINS
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.registry]
 

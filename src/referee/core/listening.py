@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from typing import Literal
 
 from referee.core.records import ListenerFacts
 
@@ -11,37 +12,44 @@ _IPV4_DIGITS = 8
 _IPV6_DIGITS = 32
 _MOST_ARGV = 4_000
 
+_Over = Literal["udp", "unix"] | None
+_Socket = tuple[int, str, str, int]
+
 
 def read_listening(text: str) -> tuple[ListenerFacts, ...]:
     """The listeners that some process holds, in order of port and address.
 
     Args:
-        text: lines ``row VERSION ADDRESS:PORT UID INODE`` (hexadecimal as in ``/proc/net/tcp``), ``socket INODE PID``,
-            and ``exe|cwd|argv PID HEX``. Other lines are passed over.
+        text: lines ``row VERSION ADDRESS:PORT UID INODE`` (hexadecimal as in ``/proc/net/tcp``; a ``u`` before the
+            version for UDP), ``unix INODE PATH``, ``socket INODE PID``, and ``exe|cwd|argv PID HEX``. Other lines are
+            passed over.
     """
-    rows: list[tuple[str, int, str]] = []
+    rows: list[tuple[str, int, str, _Over]] = []
     holders: dict[str, list[int]] = {}
     told: dict[tuple[str, str], bytes] = {}
     for line in text.splitlines():
         match line.split():
             case ["row", version, local, _, inode]:
-                place = _place(local, version)
+                place = _place(local, version.removeprefix("u"))
                 if place is not None:
-                    rows.append((*place, inode))
+                    rows.append((*place, inode, "udp" if version.startswith("u") else None))
+            case ["unix", inode, *_]:
+                rows.append((line.split(None, 2)[-1], 0, inode, "unix"))
             case ["socket", inode, pid] if pid.isdigit():
                 holders.setdefault(inode, []).append(int(pid))
             case [("exe" | "cwd" | "argv") as name, pid, value]:
                 told[name, pid] = _bytes(value)
-    found: dict[tuple[int, str, int], ListenerFacts] = {}
-    for address, port, inode in rows:
+    found: dict[tuple[int, str, int, str], ListenerFacts] = {}
+    for address, port, inode, over in rows:
         for holder in sorted(set(holders.get(inode, ()))):
-            found[port, address, holder] = ListenerFacts(
+            found[port, address, holder, over or ""] = ListenerFacts(
                 port=port,
                 address=address,
                 pid=holder,
                 executable=_link(told.get(("exe", str(holder)))),
                 argv=_argv(told.get(("argv", str(holder)), b"")),
                 cwd=_link(told.get(("cwd", str(holder)))),
+                over=over,
             )
     return tuple(found[key] for key in sorted(found))
 
@@ -51,13 +59,17 @@ def merged(looks: Iterable[tuple[ListenerFacts, ...]]) -> tuple[ListenerFacts, .
 
     A process that was seen dying tells less than it did before: then what it told before stands.
     """
-    every: dict[tuple[int, str, int | None, tuple[str, ...]], ListenerFacts] = {}
+    every: dict[tuple[_Socket, tuple[str, ...]], ListenerFacts] = {}
     for look in looks:
         for one in look:
-            every.setdefault((one.port, one.address, one.pid, one.argv), one)
-    told = {(one.port, one.address, one.pid) for one in every.values() if one.argv}
-    kept = [one for one in every.values() if one.argv or (one.port, one.address, one.pid) not in told]
-    return tuple(sorted(kept, key=lambda one: (one.port, one.address, one.pid or 0, one.argv)))
+            every.setdefault((_socket(one), one.argv), one)
+    told = {_socket(one) for one in every.values() if one.argv}
+    kept = [one for one in every.values() if one.argv or _socket(one) not in told]
+    return tuple(sorted(kept, key=lambda one: (*_socket(one), one.argv)))
+
+
+def _socket(one: ListenerFacts) -> _Socket:
+    return one.port, one.address, one.over or "", one.pid or 0
 
 
 def _place(local: str, version: str) -> tuple[str, int] | None:

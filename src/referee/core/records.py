@@ -129,9 +129,10 @@ class RerunFacts(Fact):
 
 
 class ListenerFacts(Fact):
-    """One listening port of the machine and the process behind it, as its kernel tells.
+    """One listening port or socket of the machine and the process behind it, as its kernel tells.
 
-    ``argv`` is cut to 4,000 characters; ``executable`` and ``cwd`` are links of ``/proc``, None where they are gone.
+    ``over``: None for TCP. A Unix socket has port 0, and its path as address. ``argv`` is cut to 4,000 characters;
+    ``executable`` and ``cwd`` are links of ``/proc``, None where they are gone.
     """
 
     port: int
@@ -140,6 +141,7 @@ class ListenerFacts(Fact):
     executable: str | None
     argv: tuple[str, ...]
     cwd: str | None
+    over: Literal["udp", "unix"] | None = None
 
 
 class RestoredFacts(Fact):
@@ -196,6 +198,24 @@ class AskedFacts(Fact):
     left: str | None = None
 
 
+class CompiledFacts(Fact):
+    """A compiled program of the agent's making that the command runs, or that listens.
+
+    ``of_the_project``: texts that stand in the pinned sources were found in it.
+    """
+
+    place: str
+    of_the_project: bool
+
+
+class InstalledFacts(Fact):
+    """One installed package of the project's name. ``local``: from a file, a directory or a repository's address."""
+
+    place: str
+    version: str
+    local: bool
+
+
 class ObservedFacts(Fact):
     """What the harness saw beside the re-run (methodology §5, edition 2); None where it was not looked for.
 
@@ -204,6 +224,8 @@ class ObservedFacts(Fact):
         listening_in_rerun: ports that were listened on while the report's command ran again.
         restored: None where there was no command to run again, or the machine could not be asked.
         control, challenges: as their classes say.
+        compiled: programs of which could be told whether they come from the project's sources.
+        installed: packages of the project's name that stood on the machine when the command had run again.
     """
 
     listening: tuple[ListenerFacts, ...] | None = None
@@ -212,6 +234,8 @@ class ObservedFacts(Fact):
     control: ControlFacts | None = None
     challenges: tuple[ChallengeFacts, ...] | None = None
     asked: AskedFacts | None = None
+    compiled: tuple[CompiledFacts, ...] | None = None
+    installed: tuple[InstalledFacts, ...] | None = None
 
 
 class NetworkFacts(Fact):

@@ -40,6 +40,7 @@ from referee.runner.place import told, work_tar
 from referee.runner.plan import Plan, new_run_id
 from referee.runner.seal import lock_bytes
 from referee.runner.seen import Seen
+from referee.scoring.attempts import project_names
 
 #: The re-run of the reported command gets at most this many seconds.
 RERUN_SECONDS = 600.0
@@ -189,7 +190,10 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
     plan, seen, phase = attempt.plan, attempt.seen, attempt.journal.phase
     with phase("machine"):
         machine = _new_machine(attempt, spec)
-    observer = Observer(attempt.run, plan.placement.root, attempt.directory, lambda: _new_machine(attempt, spec))
+    names = project_names(plan.subject.ref)
+    observer = Observer(
+        attempt.run, plan.placement.root, attempt.directory, lambda: _new_machine(attempt, spec), names=names
+    )
     try:
         with phase("place"):
             ends_at = time.time() + plan.budget.seconds

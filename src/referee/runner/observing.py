@@ -23,6 +23,7 @@ from referee.core.report import Report, Verification
 from referee.core.scripts import SCRIPTS_NAME, Scripts, scripts_bytes
 from referee.errors import EngineUnavailable, EnvironmentUnavailable, MachineFault
 from referee.protocols import Machine
+from referee.runner.traces import Traces
 from referee.scoring.challenges import RULES, challenges
 from referee.scoring.command_parts import MOST_SCRIPTS, parts
 from referee.scoring.corroboration import corroborate
@@ -42,15 +43,21 @@ class Observer:
         pinned: the placement's root on the host.
         directory: where evidence is written.
         fresh: makes a machine like the attempt's, where nothing was placed and no agent has worked.
+        names: what the project is called.
     """
 
-    def __init__(self, run: str, pinned: Path, directory: Path, fresh: Callable[[], Machine]) -> None:
+    def __init__(
+        self, run: str, pinned: Path, directory: Path, fresh: Callable[[], Machine], *, names: tuple[str, ...]
+    ) -> None:
         self._run = run
         self._pinned = pinned
         self._directory = directory
         self._fresh = fresh
         self._named: dict[str, str] = {}
-        self._placed: dict[str, str] = {}
+        self._placed: dict[str, str | bytes] = {}
+        self._names = names
+        self._traces = Traces(pinned)
+        self._promised: tuple[tuple[str, str, str], ...] = ()
         self._asked: set[str] = set()
         self._behind: dict[str, str | None] = {}
         self.facts = ObservedFacts()
@@ -81,6 +88,8 @@ class Observer:
             done = rerun(machine, report, directory=self._directory, timeout=timeout)
         if watch.found is not None:
             self._note(listening_in_rerun=watch.found)
+        self._note(**self._traces.facts(machine, self._names))
+        self._promised = self._traces.promised(report)
         self._keep()
         return done
 
@@ -137,8 +146,12 @@ class Observer:
         if wanted:
             asked = partial(standing.ask_beside, machine)
             found = read_scripts(machine, places, search=read.search, pinned=self._pinned, asked=asked)
-        self._named |= {one.key: found[one.word].text for one in wanted if one.word in found}
-        self._placed |= {one.place: one.text for one in found.values() if one.place is not None}
+        texts = {word: one for word, one in found.items() if one.program is None}
+        self._named |= {one.key: texts[one.word].text for one in wanted if one.word in texts}
+        self._placed |= {one.place: one.text for one in texts.values() if one.place is not None}
+        for one in found.values():
+            if one.program is not None and one.place is not None and self._traces.program(one.place, one.program):
+                self._placed[one.place] = one.program
         return bool(found)
 
     def _read_behind(self, machine: Machine, listeners: tuple[ListenerFacts, ...]) -> None:
@@ -148,11 +161,15 @@ class Observer:
                 text = script_text(machine, place, pinned=self._pinned)
                 own = text is not None and not is_mended_or_built(place, text, self._pinned)
                 self._behind[place] = text if own else None
+                if own and text is not None:
+                    self._traces.script(machine, place, text)
+            self._traces.listener(machine, one)
 
     def _keep(self) -> None:
         behind = {place: text for place, text in self._behind.items() if text is not None}
-        if behind or self._named:
-            data = scripts_bytes(Scripts(named=self._named, behind=behind))
+        known = self._traces.known
+        if behind or self._named or known or self._promised:
+            data = scripts_bytes(Scripts(named=self._named, behind=behind, known=known, promised=self._promised))
             (self._directory / SCRIPTS_NAME).write_bytes(data)
 
     def _note(self, **facts: object) -> None:

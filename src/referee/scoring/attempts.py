@@ -167,6 +167,7 @@ def _beside(
         facts=end.observed,
         read=read,
         version=pinned_version(subject),
+        commit=pinned_commit(subject),
     )
 
 
@@ -182,6 +183,12 @@ def pinned_version(subject: SubjectRef) -> str | None:
     """The version of a pinned package; None for a repository."""
     found = re.search(r"(?:==|(?<=.)@)([^=@]+)$", subject.pin.split(":", 1)[-1].split(" ", 1)[0])
     return found.group(1) if found and subject.kind == "package" else None
+
+
+def pinned_commit(subject: SubjectRef) -> str | None:
+    """The commit of a pinned repository; None for a package, and for a directory."""
+    found = re.search(r"@([0-9a-f]{40,64})$", subject.pin.split(" ", 1)[0])
+    return found.group(1) if found and subject.kind == "repository" else None
 
 
 def _judgement(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,13 +11,14 @@ from referee.core.records import ListenerFacts, ObservedFacts, RerunFacts
 from referee.core.report import Report, Verification
 from referee.core.scripts import SCRIPTS_NAME, Scripts, read_scripts
 from referee.scoring.audit import Flag
-from referee.scoring.citations import MOST_BYTES, cited
-from referee.scoring.command_parts import brings, parts, ports, runs_tests
+from referee.scoring.citations import MOST_BYTES, cited, quoted
+from referee.scoring.command_parts import brings, brings_pinned, parts, ports, runs_tests, same_version
 from referee.scoring.decoding import met_broken
 from referee.scoring.likeness import compare, normal_lines
 from referee.scoring.roles import role
+from referee.scoring.serving import by_chance, only_asks
 from referee.scoring.shell import take_apart
-from referee.scoring.stand_ins import stand_ins
+from referee.scoring.stand_ins import Behind, foreign, named_as, stand_in
 
 #: Each flag that follows from observing, and its sentence.
 SENTENCES = {
@@ -26,6 +27,8 @@ SENTENCES = {
     "ignores_its_input": "other inputs, chosen by the harness, change nothing in what it prints",
     "ran_no_tests": "the test run ran no test",
     "tests_not_put_back": "what steers its tests could not be looked at before it ran again",
+    "another_copy": "what is installed under the project's name is another copy than the pinned one",
+    "quoted_not_run": "what it is said to return is the documentation's, and the session never showed it as output",
     "decodes_leniently": "its decoder ends well on broken data and said that it met some",
 }
 #: Notes change no status: they tell a reader where to look.
@@ -66,6 +69,7 @@ class Beside:
         facts: what the record says.
         read: gives the checked bytes of an evidence file of at most so many bytes; None where there is none.
         version: the pinned version of a package.
+        commit: the pinned commit of a repository.
     """
 
     run: str
@@ -73,6 +77,7 @@ class Beside:
     facts: ObservedFacts
     read: Callable[[str, int], bytes | None]
     version: str | None = None
+    commit: str | None = None
 
     @cached_property
     def scripts(self) -> Scripts:
@@ -86,6 +91,8 @@ class Beside:
             "needs_no_project": self._needs_no_project(claim),
             "ignores_its_input": self._ignores_its_input(claim, rerun, output),
             "tests_not_put_back": self._not_put_back(claim),
+            "another_copy": self._another_copy(claim),
+            "quoted_not_run": self._quoted(claim),
             **self._said(claim, output),
         }
         return tuple(
@@ -115,33 +122,49 @@ class Beside:
 
     def _stand_in(self, report: Report, claim: Verification) -> str | None:
         """The stand-in that answered, where one did; None also where that cannot be told."""
-        work = [step for step in take_apart(claim.command, role, self.scripts.named).steps if role(step) == "works"]
+        steps = take_apart(claim.command, role, self.scripts.named).steps
+        work = [step for step in steps if role(step) == "works"]
         tests = [step for step in work if runs_tests(step)]
         if tests == work:
             return None  # a project's own tests may start servers of any kind
+        lenient = bool(tests) or report.test_depth == "tier2_mock"
+        asked = not lenient and only_asks(steps, self.project)
         named = ports(claim.command)
-        again = tuple(one for one in self.facts.listening_in_rerun or () if _told(one))
-        seen = stand_ins(again, self.scripts.behind)
-        real = {one.port for one in again} - set(seen)
-        for port, what in seen.items():
-            if port in named or not (real or tests or report.test_depth == "tier2_mock"):
-                return f"port {port}: {what}"
-        before = stand_ins(self._before(again), self.scripts.behind)
+        again = [one for one in self.facts.listening_in_rerun or () if _told(one) and not by_chance(one, named)]
+        what = {_at(one): found for one in again if (found := self._stands_in(one, asked=asked))}
+        real = {_at(one) for one in again} - set(what)
+        for one in again:
+            is_named = one.port in named or (one.over == "unix" and one.address in claim.command)
+            # What listens over TCP was always compared with TCP alone: a display's socket is no service.
+            others = real if one.over else {at for at in real if at[0] is None}
+            if _at(one) in what and (is_named or not (others or lenient)):
+                return f"{named_as(one)}: {what[_at(one)]}"
+        before = [one for one in self.facts.listening or () if _at(one) not in {_at(later) for later in again}]
         return next(
-            (f"port {port}: {what}" for port, what in before.items() if port in named and port not in real), None
+            (
+                f"{named_as(one)}: {found}"
+                for one in before
+                if one.over is None and one.port in named and (found := self._stands_in(one, asked=asked))
+            ),
+            None,
         )
 
-    def _before(self, again: tuple[ListenerFacts, ...]) -> tuple[ListenerFacts, ...]:
-        """What listened when the session ended, and was not seen to be another process in the re-run."""
-        later = {one.port for one in again}
-        return tuple(one for one in self.facts.listening or () if one.port not in later)
+    def _stands_in(self, one: ListenerFacts, *, asked: bool) -> str | None:
+        return stand_in(one, self._behind) or (foreign(one, self._behind) if asked else None)
+
+    @cached_property
+    def _behind(self) -> Behind:
+        scripts = self.scripts
+        known = {place: frozenset(names) for place, names in scripts.known.items()}
+        compiled = frozenset(one.place for one in self.facts.compiled or () if not one.of_the_project)
+        return Behind(scripts.behind, known, compiled, frozenset(self.project))
 
     def _needs_no_project(self, claim: Verification) -> bool:
         control = self.facts.control
         if control is None or control.could_not_run is not None or control.timed_out or control.exit_status != 0:
             return False
         scripts, version = (None, None) if control.placed is None else (self.scripts.named, self.version)
-        if control.command != claim.command or brings(claim.command, self.project, scripts, version=version):
+        if control.command != claim.command or self._brings(claim, scripts, version):
             return False
         output = self.read(control.output, _OUTPUT_BYTES) if control.output else None
         if output is None:
@@ -149,6 +172,36 @@ class Beside:
         if scripts is not None and parts(claim.command, scripts).tests and _ran_none(output):
             return False  # a runner that finds no test ends well in an empty directory
         return compare(claim.returned, output).likeness == "same"
+
+    def _brings(self, claim: Verification, scripts: Mapping[str, str] | None, version: str | None) -> bool:
+        installed = self.facts.installed
+        if installed is None:
+            return brings(claim.command, self.project, scripts, version=version)
+        return brings_pinned(
+            claim.command, self.project, scripts, version=version, commit=self.commit, installed=installed
+        )
+
+    def _another_copy(self, claim: Verification) -> str | None:
+        """The copy that stands installed under the project's name and is not the pinned one; None where one may be.
+
+        What a command finds in the project's own directories is the pinned project, whatever is installed beside it.
+        """
+        installed = self.facts.installed or ()
+        near = ("/work/subject",) if self.version is not None else ("/work/subject", "/work/project")
+        if not installed or any(
+            place in text for place in near for text in (claim.command, *self.scripts.named.values())
+        ):
+            return None
+        if self.version is None:
+            right = any(one.local for one in installed)
+        else:
+            right = any(same_version(one.version, self.version) for one in installed)
+        return None if right else f"{installed[0].place}, version {installed[0].version}"
+
+    def _quoted(self, claim: Verification) -> bool:
+        promised = self.scripts.promised
+        transcript = self.read("transcript.txt", MOST_BYTES) if promised else None
+        return transcript is not None and quoted(claim, transcript, promised)
 
     def _ignores_its_input(self, claim: Verification, rerun: RerunFacts, output: bytes) -> str | None:
         """What was replaced without effect; None where any replacement had one, or could not be tried.
@@ -194,6 +247,11 @@ def _ran_none(output: bytes) -> bool:
 
 def _listed(names: tuple[str, ...]) -> str:
     return f": {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
+
+
+def _at(one: ListenerFacts) -> tuple[str | None, int, str]:
+    """Where something listens: a port whatever its address, a socket by its path."""
+    return one.over, one.port, one.address if one.over == "unix" else ""
 
 
 def _told(one: ListenerFacts) -> bool:

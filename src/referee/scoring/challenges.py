@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -19,13 +19,13 @@ from tree_sitter import Node
 from referee.core.challenge_input import WAYS, challenge_input
 from referee.scoring.command_parts import ports, runs_tests
 from referee.scoring.roles import fetches, role
-from referee.scoring.shell import parsed
+from referee.scoring.shell_grammar import parsed
 from referee.scoring.shell_words import UNKNOWN, Step, bare, is_interpreter, literal, script_place, text_of
 
 #: At most so many challenges for one command.
 MOST = 4
 #: Which challenges a command gets follows from these rules: another number for other rules.
-RULES = 1
+RULES = 2
 _NUMBER = re.compile(r"[1-9]\d{0,5}(?:\.\d{1,6})?")
 _TEXT = re.compile(r"(?=.*[A-Za-z]{2})[\w ,!?'-]{2,80}")
 _FILE = re.compile(r".*\.\w{1,5}")
@@ -36,7 +36,13 @@ _READS_CODE = re.compile(
     r"(?:python|pypy|node|ruby|perl|php|bash|sh$|psql|mysql|sqlite3|redis-cli|nc|ncat|telnet|ffmpeg)"
 )
 _NO_INPUT = re.compile(r"seed|sleep|wait|timeout|setdefault|insert|setlevel|getlogger|basicconfig|getattr|setattr|exit")
+#: Variables that hold no input, by parts of their names.
+_NO_INPUT_NAMED = re.compile(r"port|host|addr|url|pid|seed|sleep|wait|time|tries|dir|path|file|status|version|job|user")
 _OWN = frozenset(sys.stdlib_module_names)
+#: An input: where it stands in the command, in bytes, and what it is.
+Input = tuple[int, int, str]
+#: Variables by name, each with the word that it is set to.
+Held = Mapping[str, Node]
 
 
 @dataclass(frozen=True)
@@ -54,23 +60,22 @@ def challenges(command: str, run: str) -> tuple[Challenge, ...]:
     if root is None:
         return ()
     working = _working(root)
-    asked, spans = _asked(working, ports(command))
+    asked, spans = _asked(working, ports(command), _held(root))
     data = _without_what_follows(command.encode("utf-8", "replace"), asked, working)
     found = []
     for way in range(WAYS):
-        for begin, end in spans:
-            original = data[begin:end].decode("utf-8", "replace")
+        for begin, end, original in spans:
             new = challenge_input(run, original, way)
             changed = (data[:begin] + new.encode() + data[end:]).decode("utf-8", "replace")
             found.append(Challenge(original, new, changed))
     return tuple(found[:MOST])
 
 
-def _asked(working: list[Node], addresses: frozenset[int]) -> tuple[Node | None, list[tuple[int, int]]]:
+def _asked(working: list[Node], addresses: frozenset[int], held: Held) -> tuple[Node | None, list[Input]]:
     """The command whose output is the result, and where its inputs stand."""
     for node in reversed(working):
         if not _in_background(node) and not _is_test(node):
-            spans = list(dict.fromkeys(_inputs(node, addresses)))
+            spans = list(dict.fromkeys(_inputs(node, addresses, held)))
             if spans:
                 return node, spans
     return None, []
@@ -121,27 +126,72 @@ def _in_background(node: Node) -> bool:
     return False
 
 
-def _inputs(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """Byte ranges of a command's inputs: what is piped into it, its operands, its ``<<<``."""
+def _held(root: Node) -> Held:
+    """The variables that are set once, to something written out, and are no address, path or bound of time."""
+    found: dict[str, list[Node | None]] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.named_children
+        if node.type == "variable_assignment" and node.parent is not None and node.parent.type != "command":
+            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+            if name is not None:
+                found.setdefault(text_of(name), []).append(value)
+        elif node.type == "for_statement":
+            name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+            over = [child for child in node.named_children if child not in (name, body)]
+            if name is not None:
+                found.setdefault(text_of(name), []).append(over[0] if len(over) == 1 else None)
+        elif node.type == "command" and [literal(one, {}) for one in _word_nodes(node)[:2]] == ["set", "--"]:
+            for number, one in enumerate(_word_nodes(node)[2:], start=1):
+                found.setdefault(str(number), []).append(one)
+    command = text_of(root)
+    return {
+        name: value
+        for name, (value, *more) in found.items()
+        if value is not None
+        and not more
+        and not _NO_INPUT_NAMED.search(name.lower())
+        and not re.search(rf"[:=]\"?\$\{{?{re.escape(name)}\b", command)
+        and UNKNOWN not in literal(value, {})
+    }
+
+
+def _variable(node: Node, held: Held) -> Node | None:
+    """The value of a variable, where a word is nothing but that."""
+    inner = node.named_children[0] if node.type == "string" and len(node.named_children) == 1 else node
+    if inner.type not in {"simple_expansion", "expansion"} or text_of(node).strip('"') != text_of(inner):
+        return None
+    return held.get(text_of(inner).strip("${}"))
+
+
+def _word(node: Node, held: Held) -> str:
+    value = _variable(node, held)
+    return literal(node if value is None else value, {})
+
+
+def _inputs(node: Node, addresses: frozenset[int], held: Held) -> Iterator[Input]:
+    """Where a command's inputs stand: what is piped into it, its operands, its ``<<<``."""
     before = node.prev_named_sibling
     if node.parent is not None and node.parent.type == "pipeline" and before is not None:
-        yield from _piped(before, node)
-    yield from _operands(node, addresses)
+        yield from _piped(before, node, held)
+    yield from _operands(node, addresses, held)
     for child in node.named_children:
-        yield from _here(child)
+        yield from _here(child, held)
 
 
-def _operands(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]]:
+def _operands(node: Node, addresses: frozenset[int], held: Held) -> Iterator[Input]:
     """Numbers and quoted texts among what a program is given, and constants in Python code."""
     nodes = _word_nodes(node)
-    words = tuple(literal(one, {}) for one in nodes)
+    words = tuple(_word(one, held) for one in nodes)
     inner = bare(words)
     if not inner or not _works(inner):
         return
     first = len(words) - len(inner)
     name = inner[0].rsplit("/", 1)[-1]
     if name.startswith(("python", "pypy")) and "-c" in inner[:-1]:
-        yield from _in_code(nodes[first + inner.index("-c") + 1])
+        code = nodes[first + inner.index("-c") + 1]
+        yield from _in_code(_variable(code, held) or code)
         return
     start = first + 1
     place = script_place(inner)
@@ -155,7 +205,7 @@ def _operands(node: Node, addresses: frozenset[int]) -> Iterator[tuple[int, int]
         before = words[index - 1]
         if before.startswith("-") and before != "--" and index > start:
             continue
-        span = _input_span(nodes[index], words[index])
+        span = _input_span(nodes[index], words[index], held)
         if span is not None and not (words[index].isdigit() and int(words[index]) in addresses):
             yield span
 
@@ -173,18 +223,26 @@ def _word_nodes(node: Node) -> list[Node]:
     ]
 
 
-def _input_span(node: Node, word: str, *, unquoted: bool = False) -> tuple[int, int] | None:
-    """The bytes of a word that are an input: without its quotes. None where it is none."""
+def _input_span(node: Node, word: str, held: Held, *, unquoted: bool = False) -> Input | None:
+    """The bytes of a word that are an input: without its quotes. None where it is none.
+
+    Of a variable it is the word that gives way, not the value: what else the command does with it stays.
+    """
+    value = _variable(node, held)
+    if value is not None:
+        found = _input_span(value, word, {}, unquoted=unquoted)
+        quote = 1 if node.type == "string" else 0
+        return None if found is None else (node.start_byte + quote, node.end_byte - quote, word)
     if node.type in {"number", "word"}:
         plain = _NUMBER.fullmatch(word) and word not in {"1", "1.0"}
         if plain or (unquoted and _TEXT.fullmatch(word) and not word.startswith("-")):
-            return node.start_byte, node.end_byte
+            return node.start_byte, node.end_byte, word
         return None
     quoted = node.type == "raw_string" or (
         node.type == "string" and all(c.type == "string_content" for c in node.named_children)
     )
     if quoted and text_of(node)[1:-1] == word and UNKNOWN not in word and "\\" not in word and _is_text(word):
-        return node.start_byte + 1, node.end_byte - 1
+        return node.start_byte + 1, node.end_byte - 1, word
     return None
 
 
@@ -193,28 +251,28 @@ def _is_text(word: str) -> bool:
     return bool(plain) and not _FILE.fullmatch(word) and not word.startswith("-")
 
 
-def _piped(first: Node, second: Node) -> Iterator[tuple[int, int]]:
+def _piped(first: Node, second: Node, held: Held) -> Iterator[Input]:
     """The text that ``echo`` or ``printf`` hands to a program that works."""
     if first.type != "command":
         return
     nodes = _word_nodes(first)
-    words = [literal(one, {}) for one in nodes]
+    words = [_word(one, held) for one in nodes]
     receiver = bare(tuple(literal(one, {}) for one in _word_nodes(second)))
     if words[:1] not in (["echo"], ["printf"]) or not receiver or not _takes_text(receiver):
         return
-    span = _input_span(nodes[-1], words[-1], unquoted=True) if len(nodes) > 1 else None
+    span = _input_span(nodes[-1], words[-1], held, unquoted=True) if len(nodes) > 1 else None
     if span is not None:
         yield span
 
 
-def _here(node: Node) -> Iterator[tuple[int, int]]:
+def _here(node: Node, held: Held) -> Iterator[Input]:
     """The text of ``<<< "text"``."""
     if node.type != "herestring_redirect" or node.parent is None or node.parent.type != "command":
         return
     receiver = bare(tuple(literal(one, {}) for one in _word_nodes(node.parent)))
     if receiver and _takes_text(receiver) and node.named_children:
         fed = node.named_children[-1]
-        span = _input_span(fed, literal(fed, {}), unquoted=True)
+        span = _input_span(fed, _word(fed, held), held, unquoted=True)
         if span is not None:
             yield span
 
@@ -226,7 +284,7 @@ def _takes_text(receiver: tuple[str, ...]) -> bool:
     return not _READS_CODE.match(name) and _works(receiver)
 
 
-def _in_code(node: Node) -> Iterator[tuple[int, int]]:
+def _in_code(node: Node) -> Iterator[Input]:
     """Constants that Python code hands to what it imported from elsewhere than the language itself."""
     text = text_of(node)
     code = text[1:-1]
@@ -247,10 +305,11 @@ def _in_code(node: Node) -> Iterator[tuple[int, int]]:
                 if isinstance(argument, ast.Constant) and argument.lineno == argument.end_lineno:
                     begin = lines[argument.lineno - 1] + argument.col_offset
                     end = lines[argument.lineno - 1] + (argument.end_col_offset or 0)
-                    span = _constant(code.encode()[begin:end].decode("utf-8", "replace"), argument.value)
+                    source = code.encode()[begin:end].decode("utf-8", "replace")
+                    span = _constant(source, argument.value)
                     if span is not None:
                         base = node.start_byte + 1 + begin
-                        yield base + span, base + (end - begin) - span
+                        yield base + span, base + (end - begin) - span, source[span : len(source) - span]
 
 
 def _calls_that_show(tree: ast.Module) -> Iterator[ast.Call]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from referee.core.report import Report, Verification
@@ -18,6 +19,8 @@ MOST_BYTES = 32_000_000
 _LINES = 40
 #: Shorter lines say nothing by standing somewhere.
 _SHORTEST = 4
+#: Letters that a line of documentation has beside what a run prints, where it speaks of that.
+_AROUND = 5
 #: The frames that terminal programs draw around text, and the marks of wrapped lines.
 _NOT_TEXT = re.compile(r"[\u2500-\u259f\u23bf\u25cf\u2022]+")
 _IN_REPORT = re.compile(r"""verified_how["']:\{["']command["']:["'f]*$|["']returned["']:["'f]*$""")
@@ -46,6 +49,33 @@ def cited(report: Report, transcript: bytes) -> Cited | None:
     shown = _squeezed(_plain(transcript.decode("utf-8", "replace")))
     said = [line for line in _plain(claim.returned).split("\n") if len(_squeezed(line)) >= _SHORTEST][:_LINES]
     return Cited(command=_shown(claim.command, shown), returned=all(_shown(line, shown) for line in said))
+
+
+def quoted(claim: Verification, transcript: bytes, promised: Iterable[tuple[str, str, str]]) -> bool:
+    """Whether all that a command is said to have returned stands in the project's documentation, and none of it was
+    shown in the session but as a part of that.
+
+    Args:
+        claim: what the report says was verified.
+        transcript: the session's.
+        promised: lines of the documentation, each between the lines before and behind it.
+    """
+    if len(transcript) > MOST_BYTES:
+        return False
+    said = [" ".join(line.split()) for line in _plain(claim.returned).split("\n") if len(_squeezed(line)) >= _SHORTEST]
+    every = list(promised)
+    if not said or len(said) > _LINES or not all(any(line in middle for _, middle, _ in every) for line in said):
+        return False
+    shown = _squeezed(_plain(transcript.decode("utf-8", "replace")))
+    for before, line, after in every:
+        around = sum(character.isalpha() for character in line) - max(
+            sum(character.isalpha() for character in one) for one in said if one in line
+        )
+        if around >= _AROUND:  # prose around it: no output of a run
+            shown = shown.replace(_squeezed(line), "\n")
+        elif before and after:
+            shown = shown.replace(_squeezed(before + line + after), "\n")
+    return not any(_shown(line, shown) for line in said)
 
 
 def _plain(text: str) -> str:

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from referee.core.records import InstalledFacts
 from referee.scoring.by_itself import ALSO, also
 from referee.scoring.own_tests import files_told
 from referee.scoring.roles import fetches, role
-from referee.scoring.shell import MAX_BYTES, Script, take_apart
-from referee.scoring.shell_words import UNKNOWN, Step, bare, script_place, task_of
+from referee.scoring.shell import Script, take_apart
+from referee.scoring.shell_grammar import MAX_BYTES
+from referee.scoring.shell_words import UNKNOWN, Step, bare, npm_directory, script_place, task_of
 
 #: Where a re-run begins (``benchmarks.bringup.rerun``).
 HOME = "/root"
@@ -46,6 +48,8 @@ _PORT = re.compile(
     r"|(?:--?(?:port|p|bind|listen|http-port)[= ]|\bPORT=)(?:[\w.\[\]:]*:)?(\d{2,5})\b"
 )
 _EXACT = re.compile(r"[\w\])](?:===?|@)(?:npm:)?v?(\d[\w.+!*-]*)$")
+#: So much of a commit's digest tells it.
+_SHORT_COMMIT = 7
 _BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\s[^;&|\n]{0,80}?\s(\d{2,5})\b")
 
 
@@ -135,6 +139,47 @@ def brings(
     return False
 
 
+def brings_pinned(
+    command: str,
+    names: Iterable[str],
+    scripts: Mapping[str, str] | None,
+    *,
+    version: str | None,
+    commit: str | None,
+    installed: Iterable[InstalledFacts],
+) -> bool:
+    """Whether the command fetches the very project that is pinned, as far as the machine showed it.
+
+    A package that names no version is the pinned one where that stood installed when the command had run. What a
+    registry has under a repository's name is another copy of it, unless what stood installed came from a checkout.
+
+    Args:
+        command: the command.
+        names: what the project is called.
+        scripts: texts of the agent's own files that it runs.
+        version: the pinned version of a package.
+        commit: the pinned commit of a repository.
+        installed: packages of the project's name.
+    """
+    if not brings(command, names, scripts, version=version):
+        return False
+    if version is not None:
+        exact = any(_EXACT.search(word) for step in take_apart(command, role, scripts).steps for word in step.words)
+        return exact or any(same_version(one.version, version) for one in installed)
+    texts = (command, *(scripts or {}).values())
+    checked_out = commit is not None and any(commit[:_SHORT_COMMIT] in text for text in texts)
+    return checked_out or any(one.local for one in installed)
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether two versions are the same: ``1.0`` and ``v1.0.0`` are."""
+    return _bare_version(one) == _bare_version(other)
+
+
+def _bare_version(version: str) -> str:
+    return re.sub(r"(?:\.0)+$", "", version.strip().lower().removeprefix("v"))
+
+
 def _another(word: str, version: str) -> bool:
     """Whether a requirement names another version than the pinned one (``flask==3``, ``left-pad@2.0.0``)."""
     found = _EXACT.search(word)
@@ -181,10 +226,14 @@ def _named(steps: list[Step]) -> tuple[Named, ...]:
             cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
             continue
         in_front = (*also(words), *files_told(words))
-        plain = (script_place(words), words[0] if words else None, task_of(words))
+        task = task_of(words)
+        at = posixpath.normpath(posixpath.join(cwd, npm_directory(words) or "")) if task is not None else cwd
+        if task == "npm:test" and words[0].rsplit("/", 1)[-1] == "npm" and f"{at}/".startswith("/work/project/"):
+            task = None  # there the pinned one stands when it runs
+        plain = (script_place(words), words[0] if words else None, task)
         named = [(word, word) for word in plain if word and word not in in_front]
         for word, key in (*named, *((word, ALSO + word) for word in in_front)):
             if UNKNOWN not in word and key not in found and len(found) < MOST_SCRIPTS:
                 program = word == words[0] and "/" not in word
-                found[key] = Named(word, cwd, program=program, key=key)
+                found[key] = Named(word, at if word == task else cwd, program=program, key=key)
     return tuple(found.values())

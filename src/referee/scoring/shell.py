@@ -5,23 +5,21 @@ Only the shape is read; nothing is run, and what the shape cannot tell (a word m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from referee.scoring.by_itself import ALSO, also, in_its_place, sources, speaks
+from referee.scoring.shell_grammar import SEQUENCES, STATEMENTS, functions, parsed, statements
+from referee.scoring.shell_values import Values
 from referee.scoring.shell_words import (
-    LAST_STATUS,
     UNKNOWN,
     Mode,
     Step,
     bare,
     interpreter_of,
     is_interpreter,
-    literal,
     nested_shell,
     said,
     script_place,
@@ -30,8 +28,6 @@ from referee.scoring.shell_words import (
     text_of,
 )
 
-#: Longer commands are not taken apart, bytes.
-MAX_BYTES = 65_536
 _MAX_NESTING = 8
 #: A command that comes to more simple commands than these (functions and scripts that call each other) is not read on.
 _MOST_STEPS = 20_000
@@ -39,27 +35,6 @@ _MOST_STEPS = 20_000
 _MOST_STEPS_THEN = 1_000_000
 #: The same for one function of a file that a command reads in.
 _MOST_OF_A_FUNCTION = 1_000
-_SEQUENCES = {"program", "compound_statement", "subshell", "do_group", "else_clause", "elif_clause", "case_item"}
-_STATEMENTS = {
-    "command",
-    "list",
-    "pipeline",
-    "redirected_statement",
-    "negated_command",
-    "test_command",
-    "if_statement",
-    "while_statement",
-    "for_statement",
-    "c_style_for_statement",
-    "case_statement",
-    "compound_statement",
-    "subshell",
-    "function_definition",
-    "variable_assignment",
-    "variable_assignments",
-    "declaration_command",
-    "unset_command",
-}
 
 
 @dataclass
@@ -83,20 +58,6 @@ class Script:
 Judge = Callable[[Step], str]
 #: What behind ``||`` does not turn a failure into a success: another try, a failure of its own, a status put by.
 _HONEST_AFTER = {"works", "hides", "fails", "keeps", "setup"}
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
-
-
-def parsed(command: str) -> Node | None:
-    """The grammar's tree of a command; None where it is too long or none."""
-    data = command.encode("utf-8", "replace")
-    if len(data) > MAX_BYTES:
-        return None
-    root = _parser().parse(data).root_node
-    return None if root.has_error else root
 
 
 def take_apart(command: str, role: Judge, scripts: Mapping[str, str] | None = None) -> Script:
@@ -124,7 +85,7 @@ class _Reader:
         self.later = scripts is not None
         self.most = _MOST_STEPS if self.later else _MOST_STEPS_THEN
         self.role = role
-        self.values: dict[str, str] = {}
+        self.values = Values(later=scripts is not None)
         self.functions: dict[str, Node] = {}
         self.sourced: dict[str, Node] = {}
         self.spoken: dict[str, list[Step] | None] = {}
@@ -147,7 +108,7 @@ class _Reader:
     def sequence(self, node: Node, mode: Mode) -> Mode:
         """Statements one after the other: all but the last lose their status, unless ``set -e``."""
         groups: list[list[Step]] = []
-        for statement, background in _statements(node):
+        for statement, background in statements(node):
             steps = self.statement(statement, mode, background=background)
             mode = switched(steps, mode)
             groups.append(steps)
@@ -178,11 +139,11 @@ class _Reader:
         reader = getattr(self, f"_{node.type}", None)
         if reader is not None:
             reader(node, mode)
-        elif node.type in _SEQUENCES:
+        elif node.type in SEQUENCES:
             self.sequence(node, mode)
         else:
             for child in node.named_children:
-                if child.type in _STATEMENTS or child.type in _SEQUENCES:
+                if child.type in STATEMENTS or child.type in SEQUENCES:
                     self.statement(child, mode)
                 else:
                     self._substitutions(child, mode)
@@ -243,6 +204,16 @@ class _Reader:
         if works and not any(self.role(step) == "fails" for step in branches):
             self.script.trap("masks_failure")
 
+    def _for_statement(self, node: Node, mode: Mode) -> None:
+        body, name = node.child_by_field_name("body"), node.child_by_field_name("variable")
+        for child in node.named_children:
+            if child not in {body, name}:
+                self._substitutions(child, mode)
+        if name is not None:
+            self.values.goes_through(name, [child for child in node.named_children if child not in {body, name}])
+        if body is not None:
+            self.statement(body, mode)
+
     def _function_definition(self, node: Node, _mode: Mode) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
@@ -251,10 +222,8 @@ class _Reader:
     def _variable_assignment(self, node: Node, mode: Mode) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and value is not None:
-            written = self._word(value)
-            self.values[self._word(name)] = UNKNOWN if written == LAST_STATUS else written
             self._set(node)
-            self._substitutions(value, mode, lost=False)
+            self.values.assign(self._word(name), value, self._substitutions(value, mode, lost=False))
 
     def _declaration_command(self, node: Node, mode: Mode) -> None:
         for child in node.named_children:
@@ -348,8 +317,9 @@ class _Reader:
             elif child.type == "herestring_redirect":
                 stdin = self._fed(child)
             elif not child.type.endswith("redirect"):
-                words.append(self._word(child))
+                words += self.values.words(child)
                 inside += self._substitutions(child, mode)
+        self.values.given(words, stdin)
         return words, inside, stdin
 
     def _nested(self, step: Step, inner: tuple[str, Mode | None], mode: Mode) -> None:
@@ -408,7 +378,7 @@ class _Reader:
         """Whether a command is a function of a file read before that only says something; then its steps are added."""
         if sources(tuple(words)):
             root = parsed(self.scripts.get(ALSO + words[1], ""))
-            self.sourced |= {} if root is None else {self._word(name): body for name, body in _functions(root)}
+            self.sourced |= {} if root is None else {self._word(name): body for name, body in functions(root)}
         name = words[0]
         if name not in self.sourced or self.depth >= _MAX_NESTING:
             return False
@@ -428,7 +398,7 @@ class _Reader:
         return inner.steps if inner.parsed and speaks(self.role(step) for step in inner.steps) else None
 
     def _word(self, node: Node) -> str:
-        return literal(node, self.values)
+        return self.values.word(node)
 
     def _substitutions(self, node: Node, mode: Mode, *, lost: bool = True) -> list[Step]:
         """Commands inside ``$(...)`` or ``<(...)`` of a word; where ``lost``, their status goes no further."""
@@ -462,23 +432,3 @@ class _Reader:
             return ""
         writes = any(child.type in {">", ">>", ">|", "&>", "&>>"} for child in redirect.children)
         return self._word(destination) if writes else ""
-
-
-def _functions(root: Node) -> Iterator[tuple[Node, Node]]:
-    """The functions that shell text defines, each by name and body."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.named_children
-        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        if node.type == "function_definition" and name is not None and body is not None:
-            yield name, body
-
-
-def _statements(node: Node) -> Iterator[tuple[Node, bool]]:
-    """The statements of a sequence, each with whether ``&`` sends it to the background."""
-    children = node.children
-    for index, child in enumerate(children):
-        if child.type in _STATEMENTS or child.type in _SEQUENCES:
-            following = children[index + 1].type if index + 1 < len(children) else ""
-            yield child, following == "&"

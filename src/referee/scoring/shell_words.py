@@ -135,11 +135,37 @@ def task_of(words: tuple[str, ...]) -> str | None:
     rest = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     if name in {"make", "gmake"} and "-C" not in words and "-f" not in words:
         return f"make:{rest[0]}" if rest else "make:"
-    if name not in {"npm", "pnpm", "yarn", "bun"} or not rest or {"--prefix", "-C", "--cwd"} & set(words):
+    elsewhere = npm_directory(words) if name == "npm" else None
+    if elsewhere is not None:
+        rest = [word for word in rest if word != elsewhere]
+    if (
+        name not in {"npm", "pnpm", "yarn", "bun"}
+        or not rest
+        or (name != "npm" and {"--prefix", "-C", "--cwd"} & set(words))
+    ):
         return None
-    if rest[0] in {"run", "run-script"}:
-        return f"npm:{rest[1]}" if len(rest) > 1 else None
-    return f"npm:{rest[0]}" if rest[0] in {"start", "stop", "restart"} or name in {"yarn", "pnpm", "bun"} else None
+    return _script_of(name, rest, elsewhere)
+
+
+def _script_of(name: str, rest: list[str], elsewhere: str | None) -> str | None:
+    run = rest[1:2] if rest[0] in {"run", "run-script"} else rest[:1]
+    if name == "npm" and run and run[0] in {"test", "t", "tst"}:
+        return "npm:test"
+    if elsewhere is not None or not run:
+        return None  # which directory it is of was not always looked at
+    if rest[0] in {"run", "run-script", "start", "stop", "restart"} or name in {"yarn", "pnpm", "bun"}:
+        return f"npm:{run[0]}"
+    return None
+
+
+def npm_directory(words: tuple[str, ...]) -> str | None:
+    """The directory that ``npm`` is told to work in; None where it is told none."""
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        if word in {"--prefix", "-C"}:
+            return following
+        if word.startswith("--prefix="):
+            return word.removeprefix("--prefix=")
+    return None
 
 
 def _shell_text(words: tuple[str, ...], stdin: str | None) -> tuple[str, Mode | None] | None:

@@ -69,9 +69,19 @@ _ANY_LATER = {
 _LATER: dict[str, tuple[str, ...]] = {
     "make": ("-n", "-i", "-t", "-q"),
     "unittest": ("-k",),
-    "jest": ("-o",),
     "ava": ("-m", "--match"),
+    **dict.fromkeys(("node", "nodejs"), ("--test-name-pattern", "--test-skip-pattern", "--test-only")),
+    "jest": ("-o", "--testPathIgnorePatterns", "--selectProjects", "--ignoreProjects", "--filter"),
+    "tap": ("--grep", "-g", "--only"),
 }
+#: The same for runners of JavaScript, where a task of package.json hands options on to whichever it runs.
+_HANDED_ON = (
+    *("-t", "--testNamePattern", "--testPathIgnorePatterns", "--modulePathIgnorePatterns", "--exclude", "--match"),
+    *("-g", "--grep", "-f", "--fgrep", "-i", "--invert", "--only", "--test-name-pattern", "--test-skip-pattern"),
+)
+_TASK_RUNNERS = {"npm": False, "yarn": True, "pnpm": True, "bun": True}
+#: Options in a variable that Node reads, and that leave tests out.
+_NODE_OPTIONS = ("--test-name-pattern", "--test-skip-pattern", "--test-only")
 #: Configuration of pytest that is given on the command line and chooses its tests.
 _CHOOSES = ("python_files", "python_functions", "python_classes", "testpaths", "norecursedirs", "addopts", "collect_")
 
@@ -86,6 +96,11 @@ def made_to_pass_later(words: tuple[str, ...], sets: list[tuple[str, str]]) -> b
     names = _runner_names(words)
     if not names & (_RUNNERS | set(_LATER)):
         return False
+    in_a_variable = (value for name, value in sets if name == "NODE_OPTIONS")
+    if any(_is(word, option) for word in _handed_on(words) for option in _HANDED_ON) or any(
+        option in value for value in in_a_variable for option in _NODE_OPTIONS
+    ):
+        return True
     added = tuple(word for name, value in sets if name == "PYTEST_ADDOPTS" for word in value.split())
     if added and made_to_pass(("pytest", *added)):
         return True
@@ -126,6 +141,17 @@ def options_of_tests(words: tuple[str, ...], *, tests: bool, alone: bool) -> tup
     if not alone or words[:1] == () or words[0].rsplit("/", 1)[-1] in _STARTERS:
         return (*words[:1], *of_tests)
     return (*words[: words.index("--")], *of_tests) if "--" in words else words
+
+
+def _handed_on(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that a task of package.json hands on to what it runs."""
+    name = words[0].rsplit("/", 1)[-1]
+    if name not in _TASK_RUNNERS:
+        return ()
+    if "--" in words:
+        return words[words.index("--") + 1 :]
+    tests = next((i for i, word in enumerate(words) if word.split(":", 1)[0] in {"test", "t"}), len(words))
+    return words[tests + 1 :] if _TASK_RUNNERS[name] else ()
 
 
 def _runner_names(words: tuple[str, ...]) -> set[str]:

@@ -17,7 +17,7 @@ OUTPUT_NAME = "control.txt"
 
 
 def control(
-    machine: Machine, command: str, *, directory: Path, timeout: float, scripts: Mapping[str, str]
+    machine: Machine, command: str, *, directory: Path, timeout: float, scripts: Mapping[str, str | bytes]
 ) -> ControlFacts:
     """Run the command where it must not succeed alike.
 
@@ -28,8 +28,8 @@ def control(
         command: the report's command.
         directory: where ``control.txt`` is written.
         timeout: seconds after which it is stopped.
-        scripts: the agent's own scripts that the command runs, by absolute path: they stand there too, so that one
-            that says the result by itself says it here as well.
+        scripts: the agent's own scripts and compiled programs that the command runs, by absolute path: they stand there
+            too, so that one that says the result by itself says it here as well.
     """
     placed = tuple(sorted(scripts))
     try:
@@ -56,7 +56,7 @@ def control(
     )
 
 
-def _tar(scripts: Mapping[str, str]) -> bytes:
+def _tar(scripts: Mapping[str, str | bytes]) -> bytes:
     """Empty directories of the project and, in it or elsewhere, the scripts."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -65,7 +65,7 @@ def _tar(scripts: Mapping[str, str]) -> bytes:
             entry.type, entry.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(entry)
         for place, text in scripts.items():
-            data = text.encode()
+            data = text if isinstance(text, bytes) else text.encode()
             entry = tarfile.TarInfo(posixpath.normpath(place).strip("/"))
             entry.size, entry.mode = len(data), 0o755
             tar.addfile(entry, io.BytesIO(data))

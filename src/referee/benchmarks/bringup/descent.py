@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from referee.benchmarks.bringup.steering import pinned_files
+from referee.core.live_lines import live_lines
 from referee.protocols import PROJECT
 
 #: More of a pinned tree than this is not read, bytes; larger files of it are passed over.
@@ -28,8 +29,9 @@ _WRITTEN = (".sh", ".bash", ".py", "")
 def descends(place: str, text: str, pinned: Path) -> bool:
     """Whether a script is the project's own, however it came where it stands.
 
-    So it is where half of its lines stand in the pinned tree; or, below the project, where that has a file of the same
-    stem, or where it is in a language that others are compiled to and in a directory that the project does not have.
+    So it is where half of its lines that may run stand in the pinned tree; or, below the project, where that has a file
+    of the same stem, or where it is in a language that others are compiled to and in a directory that the project does
+    not have.
 
     Args:
         place: its absolute path in the machine, links followed.
@@ -37,7 +39,7 @@ def descends(place: str, text: str, pinned: Path) -> bool:
         pinned: the placement's root on the host.
     """
     lines, stems, folders = _pinned(pinned / "project")
-    own = _lines(text)
+    own = _live(place, text)
     if own and 2 * len(own & lines) >= len(own):
         return True
     path = PurePosixPath(place)
@@ -52,8 +54,8 @@ def descends(place: str, text: str, pinned: Path) -> bool:
 def is_mended_or_built(place: str, text: str, pinned: Path) -> bool:
     """Whether a server below the project is its own: as an agent mended it, or as a build made it of a source.
 
-    Half of its lines stand in the file that is pinned there; or it is JavaScript, and half of its words stand in
-    pinned files of the same stem.
+    Half of its lines that may run stand in the file that is pinned there, and half of that file's in it; or it is
+    JavaScript, and half of its words stand in pinned files of the same stem.
 
     Args:
         place: its absolute path in the machine.
@@ -66,10 +68,12 @@ def is_mended_or_built(place: str, text: str, pinned: Path) -> bool:
     files = pinned_files(pinned / "project")
     there = files.get(path.relative_to(PROJECT).as_posix())
     if there is not None:
-        return _half(_lines(text), _lines(_read(there)))
+        live, was = _live(place, text), _live(place, _read(there))
+        return _half(live, _lines(_read(there))) and _half(was, live)
     sources = [file for name, file in files.items() if PurePosixPath(name).stem == path.stem]
     known = {word for file in sources for word in _WORD.findall(_read(file))}
-    return path.suffix in _BUILT and _half(set(_WORD.findall(text)) - _IN_EVERY_SERVER, known)
+    words = {word for line in live_lines(text, path.name) for word in _WORD.findall(line)}
+    return path.suffix in _BUILT and _half(words - _IN_EVERY_SERVER, known)
 
 
 def _half(found: set[str], known: set[str]) -> bool:
@@ -97,6 +101,11 @@ def _pinned(project: Path) -> tuple[frozenset[str], frozenset[str], frozenset[st
         frozenset(path.stem for path in paths),
         frozenset(path.parent.as_posix() for path in paths),
     )
+
+
+def _live(place: str, text: str) -> set[str]:
+    """The telling lines that may ever run: others can be there to tell nothing but a false descent."""
+    return _lines("\n".join(live_lines(text, PurePosixPath(place).name)))
 
 
 def _lines(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Which ports a machine listens on, and which process stands behind each (methodology §5, edition 2).
+"""Which ports and sockets a machine listens on, and which process stands behind each (methodology §5, edition 2).
 
 Read from the kernel's own tables. The reader has no right to look into every process, so for each owner of a
 listening socket it becomes that owner.
@@ -48,20 +48,26 @@ as_owner() {
   else start-stop-daemon -S -q -p /proc/none -c $owner -x /bin/sh -- -c "$@"
   fi
 }
-FIND="B=$B$1" TELL="B=$B$2" rounds=$3 before=none
 pause() {
   if [ -n "$B" ]; then read -t 0.05 -r told; else /bin/bash -c 'read -t 0.05 -r told'; fi
 }
-tables() { $B cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; }
+FIND="B=$B$1" TELL="B=$B$2" rounds=$3 before=none tables=
+for table in tcp tcp6 udp udp6 unix; do
+  if [ -r /proc/net/$table ]; then tables="$tables /proc/net/$table"; fi
+done
+# Listening, a bound datagram socket that speaks to nobody alone, and a Unix socket that accepts.
+rows() {
+  $B awk '{ v = FILENAME ~ /6$/ ? 6 : 4; u = FILENAME ~ /udp/ }
+    FILENAME ~ /unix$/ { if ($4 == "00010000" && NF > 7) { p = $8; for (i = 9; i <= NF; i++) p = p " " $i
+      print "unix", $7, p } next }
+    $4 == (u ? "07" : "0A") { print "row", (u ? "u" : "") v, $2, $8, $10 }' $tables 2>/dev/null
+}
 tell_all() {
-  for version in 4 6; do
-    table=/proc/net/tcp; [ $version = 4 ] || table=/proc/net/tcp6
-    $B cat $table 2>/dev/null | $B awk -v v=$version '$4 == "0A" {print "row", v, $2, $8, $10}'
-  done
-  sockets=$(echo "$rows" | $B awk '{print $3}' | $B sort -u)
-  uids=" $(echo "$rows" | $B awk '{print $2}' | $B sort -u | $B tr '\\n' ' ')"
+  echo "$rows"
+  sockets=$(echo "$rows" | $B awk '{print $1 == "unix" ? $2 : $5}' | $B sort -u)
+  uids=" $(echo "$rows" | $B awk '{print $1 == "unix" ? "any" : $4}' | $B sort -u | $B tr '\\n' ' ')"
   for owner in $($B stat -c '%u:%g' /proc/[0-9]* 2>/dev/null | $B sort -u); do
-    case "$uids" in *" ${owner%:*} "*) ;; *) continue;; esac
+    case "$uids" in *" ${owner%:*} "*|*" any "*) ;; *) continue;; esac
     found=$(as_owner $owner "$FIND" sh $sockets <&-)
     [ -n "$found" ] || continue
     echo "$found"
@@ -69,7 +75,7 @@ tell_all() {
   done
 }
 while :; do
-  rows=$(tables | $B awk '$4 == "0A" {print $2, $8, $10}')
+  rows=$(rows)
   if [ "$rows" != "$before" ] && [ -n "$rows" ]; then tell_all; fi
   before=$rows
   rounds=$((rounds - 1))
@@ -80,7 +86,7 @@ done
 
 
 def listening(machine: Machine, *, rounds: int = 1, stop: threading.Event | None = None) -> tuple[ListenerFacts, ...]:
-    """The machine's listening TCP ports, IPv4 and IPv6, with the process behind each.
+    """The machine's listening TCP and bound UDP ports and listening Unix sockets, with the process behind each.
 
     The tables are read ``rounds`` times, twenty times a second, or once more after ``stop`` is set; whatever listened
     in one of them is told. More than one round needs a ``stop``. Sockets that no process of the machine holds are left

@@ -15,6 +15,8 @@ from referee.protocols import PROJECT, SUBJECT, TRUSTED_PATH, Machine
 
 #: Of longer files the beginning is read, bytes.
 MOST_BYTES = 65_536
+#: Compiled programs that are larger are not looked into, bytes.
+MOST_PROGRAM = 32_000_000
 #: Where installers of Python and Ruby put what belongs to a package.
 _PLACES = re.compile(
     r"/lib/python3(?:\.\d+)?/(?:site|dist)-packages/|/lib/pypy3[\d.]*/site-packages/"
@@ -22,6 +24,8 @@ _PLACES = re.compile(
 )
 #: How files that are no scripts begin: programs of the machine, archives, bytecode.
 _COMPILED = (b"\x7fELF", b"PK\x03\x04", b"\xca\xfe\xba\xbe", b"\0asm", b"!<arch>")
+#: How Python's own bytecode goes on behind its version.
+_BYTECODE = b"\r\n"
 _HEAD = '$B head -c "$2" "$1"'
 
 # For each file: where it stands when links are followed, unless a Debian package put it there as it is.
@@ -60,10 +64,14 @@ done
 
 @dataclass(frozen=True)
 class Own:
-    """A script of the agent's own. ``place``: where it stands, where it could stand without the project; else None."""
+    """A script of the agent's own. ``place``: where it stands, where it could stand without the project; else None.
+
+    A compiled program has no text, but ``program``, its bytes, and always a place.
+    """
 
     text: str
     place: str | None = None
+    program: bytes | None = None
 
 
 def read_scripts(
@@ -105,6 +113,8 @@ def read_scripts(
                 if text is not None:
                     alone = not descends(_text(place), text, pinned)
                     found[_text(word)] = Own(text, _text(place) if alone else None)
+                elif (data := program(machine, _text(place))) is not None:
+                    found[_text(word)] = Own("", _text(place), data)
     return found
 
 
@@ -116,9 +126,24 @@ def script_text(machine: Machine, place: str, *, pinned: Path) -> str | None:
     if _of_a_package(machine, place):
         return None
     data = _beginning(machine, place)
-    if data is None or data.startswith(_COMPILED) or _is_pinned(place, data, pinned):
+    if data is None or _is_compiled(data) or _is_pinned(place, data, pinned):
         return None
     return data.replace(b"\0", b"").decode("utf-8", "replace")
+
+
+def program(machine: Machine, place: str) -> bytes | None:
+    """The bytes of a compiled program that no package brought; None for anything else, and for a larger one."""
+    if _of_a_package(machine, place):
+        return None
+    try:
+        data = machine.read_file(place, max_bytes=MOST_PROGRAM)
+    except (MachineFault, ReportRejected):
+        return None
+    return data if data is not None and _is_compiled(data) else None
+
+
+def _is_compiled(data: bytes) -> bool:
+    return data.startswith(_COMPILED) or data[2:4] == _BYTECODE
 
 
 def _beginning(machine: Machine, place: str) -> bytes | None:
