@@ -57,10 +57,25 @@ def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_shown(tmp_p
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1:18777/v1", "lab.example/v1", "ftp://lab.example", "http:///v1", "http://user:hidden-1@lab/v1",
-     "https://lab/v1?key=hidden-1", "http://lab:99999/v1"],
+     "https://lab/v1?key=hidden-1", "http://lab:99999/v1", "http://lab example/v1"],
 )  # fmt: skip
 def test_what_is_no_address_of_a_server_is_refused(tmp_path: Path, address: str) -> None:
     (tmp_path / "referee.toml").write_text(f'[upstreams.lab]\nbase_url = "{address}"\n')
     with pytest.raises(ConfigError, match=r"upstreams\.lab\.base_url: no address of a server; write https") as caught:
         open_workspace(tmp_path)
     assert "hidden" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[keys]\ncap_usd = inf",
+        "[keys]\ncap_usd = 1e400",
+        "[keys]\nretry_seconds = inf",
+        '[upstreams.lab]\nbase_url = "http://lab/v1"\n[upstreams.lab.prices.m]\ninput = inf\noutput = 1.0',
+    ],
+)
+def test_no_figure_is_without_end(tmp_path: Path, text: str) -> None:
+    (tmp_path / "referee.toml").write_text(text)
+    with pytest.raises(ConfigError, match="finite number"):
+        open_workspace(tmp_path)

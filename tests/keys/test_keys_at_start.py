@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from referee.cli.app import make_app
 from referee.cli.keys_at_start import keys_at_start, stop_where_refused
 from referee.cli.wiring import open_stores
-from referee.errors import ConfigError, KeyUnavailable, UsageError
+from referee.errors import ConfigError, CouldNotVerify, KeyUnavailable, UsageError
 from referee.protocols import Agent, Keys, ModelNeed
 from tests.keys.gateway_calls import RUN, gate
 from tests.keys.scripted_upstream import KEY, Heard, said_json, scripted_upstream
@@ -58,6 +58,17 @@ def test_a_cap_that_can_hold_no_call_is_refused_with_the_least_that_works(
         assert at_start(tmp_path, LAB.format(cap=0.481, url=f"{server.url}/v1")) is not None
         assert [(one.method, one.path) for one in server.heard] == [("GET", "/v1/models")]
         assert server.heard[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_secret_that_cannot_be_used_is_said_at_the_start_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_KEY", KEY)
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "secret").write_text("0123456789abcdef")
+    with pytest.raises(CouldNotVerify, match="secret for keys cannot be used") as caught:
+        at_start(tmp_path, LAB.format(cap=3.0, url="http://127.0.0.1:9/v1"))
+    assert "0123456789abcdef" not in caught.value.message
 
 
 def test_an_upstream_that_refuses_its_key_or_its_connection_is_said_at_the_start(

@@ -126,6 +126,27 @@ def test_a_broker_that_lacks_a_setting_says_which(tmp_path: Path, text: str, tol
     assert not (root / "keys").exists()
 
 
+@pytest.mark.parametrize("broker", ["as configured", "gateway"])
+def test_a_sweep_says_that_a_file_of_a_key_cannot_be_read(lab: Lab, broker: str) -> None:
+    lab.issue("r-one")
+    (lab.root / "keys" / "live" / "r-one.json").write_text("{")
+    if broker == "gateway":
+        configure(lab.root, "")
+    result = lab.run("sweep")
+    assert isinstance(result.exception, CouldNotVerify)
+    assert "r-one.json" in result.exception.message
+    assert "no key was left behind" not in result.stdout
+
+
+def test_a_key_whose_end_cannot_be_read_is_not_taken_for_gone(lab: Lab) -> None:
+    lab.issue("r-one")
+    lab.leave_behind("r-one")
+    (lab.root / "keys" / "closed").mkdir(exist_ok=True)
+    (lab.root / "keys" / "closed" / "r-one.json").write_text("{")
+    assert lab.run("sweep").exit_code == 0
+    assert lab.server.alive == set()
+
+
 def test_a_damaged_secret_is_said_without_showing_it(lab: Lab) -> None:
     lab.issue("r-one")
     (lab.root / "keys" / "secret").write_text("0123456789abcdef")

@@ -55,12 +55,14 @@ def sweep(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
             found += keys.sweep(running)
         finally:
             keys.stop()
-    left = [entry.name for entry in Ledger(stores.workspace.keys).live() if entry.left_behind()]
+    ledger = Ledger(stores.workspace.keys)
+    left = [entry.name for entry in ledger.live() if entry.left_behind()]
+    left += [f"that of keys/live/{name}, which cannot be read" for name in ledger.unreadable()]
     if as_json:
         document = {"schema": "referee.keys-sweep/1", "found": found, "left": left}
         print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201
     else:
-        for sentence in found or ["no key was left behind"]:
+        for sentence in found or ([] if left else ["no key was left behind"]):
             out().print(plain(sentence), soft_wrap=True)
     if left:
         raise CouldNotVerify(

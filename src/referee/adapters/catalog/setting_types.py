@@ -24,6 +24,7 @@ def _address(address: str) -> str:
     try:
         parts = urlsplit(address)
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        sound = sound and address.isprintable() and " " not in address
         bare = parts.username is None and parts.password is None and not parts.query and not parts.fragment
     except ValueError:
         sound = bare = False

@@ -120,7 +120,7 @@ class Ledger:
 
     def live(self) -> list[Entry]:
         """Every key that is not known to be gone, in order of run."""
-        return [entry for entry in _entries(self._live) if not (self._closed / f"{entry.run}.json").exists()]
+        return [entry for entry in _entries(self._live) if _read(self._closed / f"{entry.run}.json") is None]
 
     def every(self) -> list[Entry]:
         """Every key that was ever issued here, in order of time."""

@@ -22,7 +22,7 @@ from referee.adapters.keys.workspace_secret import derive, workspace_secret
 from referee.core.redaction import Redactor
 from referee.core.spending import Broker, Exchange, SpendingFacts, upper_usd, usd
 from referee.core.spending_sums import credential_refused
-from referee.errors import ConfigError, KeyUnavailable
+from referee.errors import ConfigError, CouldNotVerify, KeyUnavailable
 from referee.protocols import Access, Issued, ModelNeed
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class GatewayKeys:
         Raises:
             ConfigError: the upstream is not configured, does not speak the surface, lacks its credential, the model's
                 price is not known, or the cap can hold no call.
+            CouldNotVerify: the workspace's secret can neither be read nor made.
         """
         upstream = self._upstreams.get(need.upstream)
         if upstream is None:
@@ -120,7 +121,17 @@ class GatewayKeys:
                 todo=f"set cap_usd in [keys] of referee.toml to {least:g} or more, or lower max_output_tokens in "
                 f"[upstreams.{need.upstream}]",
             )
+        self._see_the_secret()
         return tariff
+
+    def _see_the_secret(self) -> None:
+        """No waiting mends it, so it is looked at before anything is spent."""
+        try:
+            workspace_secret(self._directory)
+        except (OSError, ValueError) as exc:
+            raise CouldNotVerify(
+                f"the workspace's secret for keys cannot be used: {exc}", todo=f"see to {self._directory / 'secret'}"
+            ) from exc
 
     def ask(self, need: ModelNeed, *, after: str | None = None) -> None:
         """Whether the upstream is there and takes its credential.
@@ -183,7 +194,7 @@ class GatewayKeys:
                 )
                 entry = self._ledger.issued(entry, _name(token))
                 self._serving().admit(token, account)
-            except ConfigError as exc:
+            except (ConfigError, CouldNotVerify) as exc:
                 raise KeyUnavailable(exc.message, todo=exc.todo) from exc
             except (OSError, ValueError, TimeoutError) as exc:
                 self._never_made(entry)
