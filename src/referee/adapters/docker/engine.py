@@ -26,15 +26,19 @@ JOIN_THE_GROUP = (
 )
 
 
-def connect(*, timeout: int = 60) -> docker.APIClient:
+def connect(*, timeout: int = 60, version: str = "auto") -> docker.APIClient:
     """A client for the engine that ``DOCKER_HOST`` names, by default the local one.
+
+    Args:
+        timeout: seconds for each call.
+        version: that of the engine's interface, where another client has asked for it: then nothing is asked here.
 
     Raises:
         EngineUnavailable: no engine answers, or this user may not speak to it.
     """
     try:
         environment = kwargs_from_env()
-        return docker.APIClient(version="auto", timeout=timeout, **environment)
+        return docker.APIClient(version=version, timeout=timeout, **environment)
     except ENGINE_ERRORS as exc:
         if _denied(exc):
             raise EngineUnavailable("the socket of Docker Engine is denied to this user", todo=JOIN_THE_GROUP) from exc

@@ -220,7 +220,8 @@ class DockerMachine:
         self._destroyed = True
         if self._disk is not None:
             self._disk.stop()
-        other = threading.Thread(target=remove, args=(None, self._keeper), name="referee-destroy")
+        keeper = {"client": None, "container": self._keeper, "version": self._client.api_version}
+        other = threading.Thread(target=remove, kwargs=keeper, name="referee-destroy")
         other.start()
         remove(self._client, self._container)
         other.join()
@@ -247,16 +248,16 @@ def _state_of_trouble(state: Mapping[str, Any]) -> str | None:
     return f"the machine stopped by itself with status {state.get('ExitCode')}"
 
 
-def remove(client: Any, container: str, *, tries: int = 20) -> bool:
+def remove(client: Any, container: str, *, tries: int = 20, version: str = "auto") -> bool:
     """Remove a container with its anonymous volumes, running or not; True when it is gone. Never raises.
 
-    ``client`` None: over a connection of its own, for a thread beside another.
+    ``client`` None: over a connection of its own, for a thread beside another, by the interface's ``version``.
     """
     own = None
     for attempt in range(tries):
         try:
             if client is None:
-                client = own = connect()
+                client = own = connect(version=version)
             client.remove_container(container, force=True, v=True)
         except NotFound:
             break
