@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from referee.errors import EXIT_NOTHING_MATCHED, EXIT_USAGE
+from referee.adapters.sources import pip_client, registries
+from referee.cli import app
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_NOTHING_MATCHED, EXIT_USAGE, SourceUnreachable
 from tests.publish_workspace import Try, Written
 from tests.test_publish_terminal import referee
 
@@ -78,3 +81,27 @@ def test_a_directory_is_no_agent_that_is_known(tmp_path: Path) -> None:
     done = referee(tmp_path, "agent", "show", "folder")
     assert done.returncode == EXIT_NOTHING_MATCHED
     assert "folder" not in done.stderr.partition("known agents")[2]
+
+
+def test_a_full_disk_is_named_by_the_place_that_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a copy the system names its source first, which is not where room is missing."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/source/README.md", None, "/workspace/cache/README.md")
+
+    monkeypatch.setattr(app, "_call", refuse)
+    with pytest.raises(SystemExit) as left:
+        app.main()
+    assert left.value.code == EXIT_COULD_NOT_VERIFY
+    assert "the system refused: /workspace/cache/README.md: No space left on device" in capsys.readouterr().err
+
+
+def test_an_answer_of_pip_that_was_cut_off_is_no_internal_error(tmp_path: Path) -> None:
+    """The program that asks pip dies while it writes: a disk that is full, a kill."""
+    (tmp_path / "pip_client.py").write_text("import sys; open(sys.argv[1], 'w').close(); sys.exit('No space left')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pip_client, "__file__", str(tmp_path / "pip_client.py"))
+        with pytest.raises(SourceUnreachable, match="pip could not be asked for square: No space left"):
+            registries.pypi_choose("square", None, sdist=False, scratch=tmp_path)

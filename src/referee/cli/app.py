@@ -103,7 +103,8 @@ def main() -> None:
         sys.exit(EXIT_INTERRUPTED)
     except Exception as exc:  # noqa: BLE001 — the one place where an unknown fault becomes exit 3
         if isinstance(exc, OSError) and exc.errno in REFUSALS:
-            where = f"{exc.filename}: " if exc.filename else ""
+            named = exc.filename2 or exc.filename  # of a copy: where it was to go
+            where = f"{named}: " if named else ""
             errors.print(f"referee: the system refused: {where}{exc.strerror}", markup=False, highlight=False)
             errors.print("  see that there is room and that it can be written, then try again", markup=False)
             sys.exit(EXIT_COULD_NOT_VERIFY)

@@ -165,7 +165,10 @@ def _pip(mode: str, project: str, filename: str, scratch: Path) -> dict[str, Any
     for python in _pythons():
         outcome = run([python, pip_client.__file__, *arguments], cwd=scratch)
         if result.is_file():
-            answer: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+            try:
+                answer: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+            except ValueError:  # cut off: the disk is full, or it was killed
+                break
             result.unlink()
             return answer
         if "No module named 'pip'" not in outcome.stderr:

@@ -21,6 +21,7 @@ _ELSEWHERE = frozenset(
 )
 _PLACEHOLDER = re.compile(
     r"<[A-Za-z][\w \-./|]*>|\bpath/to\b|/path\b|\bYOUR[_-]?\w*|\byour[-_]\w+|(?<!\./)\.\.\.|…|\[options?\]|\[[A-Z_]+\]|"
+    r"(?<!\S)\[-{1,2}[A-Za-z]|"  # the synopsis of a help text: no shell runs a word that begins so
     r"\{\{?\w+\}?\}|~/(?!\.)|\bxxx+\b|\bexample\.(com|org)\b|\buser@|\bhost:",
 )
 #: What a reader who only wants to see it run does not do.
