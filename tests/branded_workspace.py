@@ -11,8 +11,10 @@ from typing import Any
 from referee.adapters.recorder import RecordingFiles, derive
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
+from referee.core.failure import Cause
 from referee.core.records import (
     AttemptEnded,
+    AttemptFound,
     AttemptPlanned,
     ListenerFacts,
     Lock,
@@ -69,13 +71,7 @@ class Branded:
         timing = f"{head}1500 o {len(data)}\n61000003 x 0\n61000010 e ended\n"
         (directory / "session.timing").write_text(timing)
         derive(RecordingFiles.of(directory), directory)
-        lock = lock_of(Try(run, "square")).model_dump(mode="json")
-        lock["agent"] = {
-            "name": f"{AGENT}-{harness}", "version": "0.169.0", "digest": f"agent:sha256:{'ab' * 32}",
-            "harness": harness, "model": MODEL, "tree_digest": f"tree:sha256:{'d7' * 32}", "cap_usd": 3.0,
-        }  # fmt: skip
-        planned = AttemptPlanned(run=run, at=at, lock=Lock.model_validate(lock))
-        self.records.append(planned)
+        planned = self._plan(harness, run=run, at=at)
         files: dict[str, Any] = {
             "report.json": json.dumps(report(verified_how={"command": COMMAND, "returned": "12 squared is 144"})),
             "rerun.txt": "12 squared is 144\n",
@@ -94,6 +90,30 @@ class Branded:
         (directory / "facts.json").write_bytes(facts_bytes(ended))
         refs, digest = seal(run, directory, self.evidence)
         self.records.append(ended.model_copy(update={"evidence": refs, "evidence_digest": digest}))
+        return planned
+
+    def write_found_dead(self, harness: str, *, run: str, at: str) -> AttemptFound:
+        """One run whose harness died before there was a machine."""
+        directory = self.root / "spool" / run
+        directory.mkdir(parents=True)
+        (directory / "lock.json").write_bytes(lock_bytes(self._plan(harness, run=run, at=at)))
+        (directory / "harness.jsonl").write_text(json.dumps({"phase": "machine", "began": 0.1}) + "\n")
+        refs, digest = seal(run, directory, self.evidence)
+        found = AttemptFound(
+            run=run, at="2026-11-30T12:59:00.000Z", cause=Cause.HARNESS_DIED, detail="it died", evidence=refs,
+            evidence_digest=digest, reaped=(),
+        )  # fmt: skip
+        self.records.append(found)
+        return found
+
+    def _plan(self, harness: str, *, run: str, at: str) -> AttemptPlanned:
+        lock = lock_of(Try(run, "square")).model_dump(mode="json")
+        lock["agent"] = {
+            "name": f"{AGENT}-{harness}", "version": "0.169.0", "digest": f"agent:sha256:{'ab' * 32}",
+            "harness": harness, "model": MODEL, "tree_digest": f"tree:sha256:{'d7' * 32}", "cap_usd": 3.0,
+        }  # fmt: skip
+        planned = AttemptPlanned(run=run, at=at, lock=Lock.model_validate(lock))
+        self.records.append(planned)
         return planned
 
     def _ended(self, harness: str, run: str, size: int, servers: tuple[ListenerFacts, ...]) -> AttemptEnded:

@@ -160,6 +160,21 @@ def test_no_digest_in_the_site_lets_someone_try_what_the_agent_may_be(branded: B
                 assert ref.digest[7:].encode() not in everything, ref.name
 
 
+def test_a_run_without_a_machine_quotes_no_manifest_that_could_be_guessed(tmp_path: Path) -> None:
+    """All files of a run found dead but the lock are served: its manifest's plain digest would confirm a guess."""
+    made = Branded(tmp_path)
+    made.write("codex", run="r-0", at="2026-11-30T12:50:00.000Z")
+    found = made.write_found_dead("codex", run="r-1", at="2026-11-30T12:51:00.000Z")
+    mapping = build(made)
+    everything = b"".join(path.read_bytes() for path in files_of(tmp_path / "site"))
+    assert found.evidence_digest.rpartition(":")[2].encode() not in everything
+    (named,) = mapping.agents
+    document = json.loads((tmp_path / "site" / "runs" / "r-1" / "run.json").read_bytes())
+    assert document["evidence"] == document["end"]["evidence_digest"] == named.sealed(found.evidence_digest)
+    assert verify_public(tmp_path / "site", mapping).runs == 2
+    assert verify_site(made.facts(mapping), tmp_path / "site").files > 0
+
+
 def test_what_the_agent_left_is_served_as_it_is_and_copies_name_their_originals(branded: Branded) -> None:
     document = json.loads((branded.root / "site" / "runs" / "r-0" / "run.json").read_bytes())
     ended = next(record for record in branded.records.read() if record.run == "r-0" and record.kind == "attempt-ended")

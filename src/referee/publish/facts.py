@@ -182,6 +182,8 @@ class Facts:
         """The view of a run by its public face: other records, other files, the same judgement."""
         files = Attachments(face.ended, self.served).files()
         manifest = view.manifest
+        if manifest is not None and face.ended is not None:
+            manifest = replace(manifest, digest=face.ended.evidence_digest, there=False)
         return replace(
             view,
             planned=face.planned,
@@ -195,7 +197,7 @@ class Facts:
                 for file in view.files
                 if file.name in face.originals and file.name not in {one.name for one in files}
             ),
-            manifest=None if manifest is None else replace(manifest, there=False),
+            manifest=manifest,
             masks=face.masks,
             neutral=True,
         )

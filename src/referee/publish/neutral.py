@@ -49,6 +49,8 @@ _AS_IT_IS = {
     *("challenge-3.txt", "challenge-4.txt", "mission.json", "subject.toml", "packages.json", "commands.json"),
     *("replay.txt", "replay.json"),
 }
+#: A machine's id of 256 random bits: with it in ``facts.json``, nobody can try what a manifest may list.
+_UNGUESSED = re.compile(r"[0-9a-f]{64}")
 #: Where the agent's own program lies: the only paths in what was observed that may tell it.
 _OWN_PATH = re.compile(rf"{re.escape(AGENT_HOME)}/[^\s'\"]*")
 #: What of an exchange with the model tells which model or program it was: tokens beside a cost give the price.
@@ -166,10 +168,16 @@ class _Making:
         planned = self._planned.model_copy(update={"lock": lock})
         if ended is None:
             return Face(planned, None, {}, (), self.scrub, self.scrub_paths)
-        told = ended.model_copy(update=self._facts(ended))
+        told = ended.model_copy(update={**self._facts(ended), "evidence_digest": self._manifest(ended)})
         served, originals, masks = self._evidence(planned, told, ended)
         public = told.model_copy(update={"evidence": served})
         return Face(planned, public, originals, masks, self.scrub, self.scrub_paths)
+
+    def _manifest(self, ended: AttemptEnded | AttemptFound) -> str:
+        """The digest that stands beside the numbers; salted where all that the manifest covers can be guessed."""
+        machine = ended.machine if isinstance(ended, AttemptEnded) else {}
+        guarded = _UNGUESSED.fullmatch(str(machine.get("container", ""))) is not None or not ended.evidence_digest
+        return ended.evidence_digest if guarded else self._named.sealed(ended.evidence_digest)
 
     def scrub(self, text: str) -> str:
         """A sentence of ours without the words that tell the agent."""
