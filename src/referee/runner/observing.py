@@ -88,7 +88,7 @@ class Observer:
             done = rerun(machine, report, directory=self._directory, timeout=timeout)
         if watch.found is not None:
             self._note(listening_in_rerun=watch.found)
-        self._note(**self._traces.facts(machine, self._names))
+        self._note(**self._traces.facts(machine, self._names, borne_out=self.bears_out(report, done)))
         self._promised = self._traces.promised(report)
         self._keep()
         return done

@@ -76,19 +76,22 @@ class Traces:
         lines = claim.returned.splitlines() if isinstance(claim, Verification) else []
         return promises([line for line in lines if line.strip()][:_LINES], self._pinned)
 
-    def facts(self, machine: Machine, names: tuple[str, ...]) -> dict[str, Any]:
+    def facts(self, machine: Machine, names: tuple[str, ...], *, borne_out: bool) -> dict[str, Any]:
         """What is written down when the command has run again.
 
         Args:
             machine: the attempt's machine.
             names: what the project is called.
+            borne_out: the re-run bears the report out: only then it matters which copies are installed, and the whole
+                machine is walked for them.
         """
         told = {place: own for place, own in self._compiled.items() if own is not None}
         facts: dict[str, Any] = {
             "compiled": tuple(CompiledFacts(place=place, of_the_project=told[place]) for place in sorted(told))
         }
-        with contextlib.suppress(MachineFault):
-            facts["installed"] = installed(machine, names)
+        if borne_out:
+            with contextlib.suppress(MachineFault):
+                facts["installed"] = installed(machine, names)
         return facts
 
 

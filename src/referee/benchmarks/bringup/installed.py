@@ -15,19 +15,7 @@ _MOST = 40
 # came from when that was no registry; one of Node its own package.json, and a link or a line where it was a file.
 _FIND = """
 hex() { $B od -An -v -tx1 | $B tr -d ' \\n'; }
-$B find / \\( -path /proc -o -path /sys -o -path /work/subject -o -path /opt/agent \\) -prune -o \\
-  -type d \\( -name '*.dist-info' -o -name '*.egg-info' \\) -print 2>/dev/null |
-$B awk -v names=" $names " '{ n = $0; sub(/.*\\//, "", n); sub(/-[0-9].*/, "", n); sub(/\\.(egg|dist)-info$/, "", n)
-  gsub(/[_.]+/, "-", n); if (index(names, " " tolower(n) " ")) print }' | while IFS= read -r at; do
-  case "$at" in /usr/lib/python3/*) continue;; esac
-  [ -f "$at/METADATA" ] || [ -f "$at/PKG-INFO" ] || continue
-  local=6c
-  [ ! -f "$at/METADATA" ] || [ -s "$at/direct_url.json" ] || local=
-  version=$($B cat "$at/METADATA" "$at/PKG-INFO" 2>/dev/null | $B sed -n 's/^Version: *//p' | $B head -n 1)
-  echo "python $(printf %s "$at" | hex) $(printf %s "$version" | hex) $local"
-done
-$B find / \\( -path /proc -o -path /sys -o -path /work/subject -o -path /opt/agent \\) -prune -o \\
-  -type d -name node_modules -print 2>/dev/null | $B head -n 2000 | while IFS= read -r at; do
+node() {
   for name; do
     [ -f "$at/$name/package.json" ] || continue
     local=; [ ! -L "$at/$name" ] || local=6c
@@ -35,6 +23,23 @@ $B find / \\( -path /proc -o -path /sys -o -path /work/subject -o -path /opt/age
       $B grep -q '"resolved": "file:'; then local=6c; fi
     echo "node $(printf %s "$at/$name" | hex) $($B head -c 100000 "$at/$name/package.json" | hex) $local"
   done
+}
+$B find / \\( -path /proc -o -path /sys -o -path /work/subject -o -path /opt/agent \\) -prune -o \\
+  -type d \\( -name '*.dist-info' -o -name '*.egg-info' -o -name node_modules \\) -print 2>/dev/null |
+$B awk -v names=" $names " '{ n = $0; sub(/.*\\//, "", n)
+  if (n == "node_modules") { if (many < 2000) nodes[++many] = $0; next }
+  sub(/-[0-9].*/, "", n); sub(/\\.(egg|dist)-info$/, "", n)
+  gsub(/[_.]+/, "-", n); if (index(names, " " tolower(n) " ")) print }
+  END { for (i = 1; i <= many; i++) print nodes[i] }' | while IFS= read -r at; do
+  case "$at" in
+    */node_modules) node "$@"; continue;;
+    /usr/lib/python3/*) continue;;
+  esac
+  [ -f "$at/METADATA" ] || [ -f "$at/PKG-INFO" ] || continue
+  local=6c
+  [ ! -f "$at/METADATA" ] || [ -s "$at/direct_url.json" ] || local=
+  version=$($B cat "$at/METADATA" "$at/PKG-INFO" 2>/dev/null | $B sed -n 's/^Version: *//p' | $B head -n 1)
+  echo "python $(printf %s "$at" | hex) $(printf %s "$version" | hex) $local"
 done
 """
 
