@@ -64,6 +64,7 @@ def test_a_mended_or_built_server_is_the_projects(place: str, text: str, *, agen
     path = f"/work/project/{place}"
     argv = ("node" if place.endswith("js") else "python3", path)
     seen = ListenerFacts(port=8000, address="127.0.0.1", pid=9, executable=None, argv=argv, cwd="/")
-    observer = Observer("r-0123456789ab", pinned, tmp_path)
-    observer._read_behind(cast("Machine", Holding({path: text})), (seen,))
+    machine = cast("Machine", Holding({path: text}))
+    observer = Observer("r-0123456789ab", pinned, tmp_path, lambda: machine, names=())
+    observer._read_behind(machine, (seen,))
     assert (observer._behind[path] is not None) is agents

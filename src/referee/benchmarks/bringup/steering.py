@@ -20,13 +20,13 @@ _TEST_FILE = re.compile(
 )
 #: Configuration that is nothing but a runner's.
 _CONFIGURES = re.compile(
-    r"conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:jest|vitest|vite|karma|ava|cypress|playwright)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
+    r"conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:jest|vitest|karma|ava|cypress|playwright)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
     r"vitest\.workspace\.[cm]?[jt]s(?:on)?|\.taprc|"
     r"\.mocharc\.\w+|\.rspec|phpunit\.xml(?:\.dist)?|CTestCustom\.cmake|\.coveragerc|runtests?\.\w+"
 )
 #: Files that steer tests and that a project must have brought itself.
 _NEW = re.compile(
-    r"conftest\.py|\.?pytest\.(?:ini|toml)|sitecustomize\.py|usercustomize\.py|(?:jest|vitest|vite|karma|ava)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
+    r"conftest\.py|\.?pytest\.(?:ini|toml)|sitecustomize\.py|usercustomize\.py|(?:jest|vitest|karma|ava)\.(?:config|conf)\.[cm]?[jt]s(?:on)?|"
     r"vitest\.workspace\.[cm]?[jt]s(?:on)?|\.taprc|"
     r"\.mocharc\.\w+|\.rspec|phpunit\.xml"
 )
