@@ -207,6 +207,17 @@ def test_an_error_keeps_its_words_without_the_names_of_our_account(tmp_path: Pat
     assert words == "Too long for [redacted] with [redacted]: 9000 tokens, [redacted]"
 
 
+def test_a_refusal_names_neither_the_model_nor_its_maker(tmp_path: Path) -> None:
+    """Programs print it, and the recordings of agents that are shown by a letter are served."""
+    with gate(tmp_path, said_json(chat(10, 1))) as open_gate:
+        for path, asked in (("/v1/chat/completions", question(model="other")), ("/v1/messages", question())):
+            answer = open_gate.call(path, asked)
+            assert answer.status == 404
+            assert b"this key is for another" in answer.body
+            assert MODEL.encode() not in answer.body
+            assert b"openai" not in answer.body.lower()
+
+
 @pytest.mark.parametrize("placeholder", ["x", "none", "EMPTY", "1234567"])
 def test_a_placeholder_for_a_key_alters_no_answer(tmp_path: Path, placeholder: str) -> None:
     said = f"exec_command and x, none, EMPTY or {placeholder}"

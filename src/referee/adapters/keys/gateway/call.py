@@ -135,7 +135,7 @@ class Call:
         if route.kind == "models":
             return self._models(route)
         if so.dialect != account.need.dialect:
-            raise Unfit(f"this key is for the surface {account.need.dialect} only", "path", 404)
+            raise Unfit("this key is for another surface, that of the agent's program", "path", 404)
         self._asked = asked = await self._read(route, so.dialect)
         so.streamed = asked.streamed
         if route.kind == "answer":
@@ -164,7 +164,8 @@ class Call:
         return _json(200, models_body(route.dialect, need.model, most, one=route.model is not None))
 
     def _other_model(self) -> Unfit:
-        return Unfit(f"this key is for the model {self._account.need.model} only", "model", 404)
+        # Said without its name: programs print it, and what is printed is served of agents that are shown by a letter.
+        return Unfit("this key is for another model, the one of the agent's file", "model", 404)
 
     async def _read(self, route: Route, dialect: Dialect) -> Asked:
         """The request, bounded.
