@@ -48,6 +48,9 @@ _PORT = re.compile(
     r"|(?:--?(?:port|p|bind|listen|http-port)[= ]|\bPORT=)(?:[\w.\[\]:]*:)?(\d{2,5})\b"
 )
 _EXACT = re.compile(r"[\w\])](?:===?|@)(?:npm:)?v?(\d[\w.+!*-]*)$")
+#: A word that may be a file which a variable comes to; its text is kept under a name of its own.
+_FILE = re.compile(r"(?:~|\.{0,2})?/?[\w./+-]*[\w+-]\.\w{1,5}|(?:~|\.{0,2})/[\w./+-]+")
+HELD = "held:"
 #: So much of a commit's digest tells it.
 _SHORT_COMMIT = 7
 _BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\s[^;&|\n]{0,80}?\s(\d{2,5})\b")
@@ -86,7 +89,7 @@ def parts(command: str, scripts: Mapping[str, str] | None = None) -> Parts:
     script = take_apart(command, role, scripts)
     return Parts(
         tests=any(runs_tests(step) for step in script.steps),
-        scripts=_named(script.steps),
+        scripts=_named(script),
         search=_search(script),
     )
 
@@ -217,10 +220,10 @@ def _search(script: Script) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _named(steps: list[Step]) -> tuple[Named, ...]:
+def _named(script: Script) -> tuple[Named, ...]:
     cwd = HOME
     found: dict[str, Named] = {}
-    for step in steps:
+    for step in script.steps:
         words = bare(step.words)
         if words[:1] in {("cd",), ("pushd",)} and len(words) > 1 and UNKNOWN not in words[1]:
             cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
@@ -236,4 +239,7 @@ def _named(steps: list[Step]) -> tuple[Named, ...]:
             if UNKNOWN not in word and key not in found and len(found) < MOST_SCRIPTS:
                 program = word == words[0] and "/" not in word
                 found[key] = Named(word, at if word == task else cwd, program=program, key=key)
+    for word in script.mentioned:
+        if _FILE.fullmatch(word) and word not in found and len(found) < MOST_SCRIPTS:
+            found[HELD + word] = Named(word, cwd, program=False, key=HELD + word)
     return tuple(found.values())

@@ -41,12 +41,14 @@ _MOST_OF_A_FUNCTION = 1_000
 class Script:
     """A command taken apart. ``traps`` holds ways in which a failure would be lost, by name, in order of finding.
 
-    ``sets`` are the variables that it sets, with their values as far as they are written out.
+    ``sets`` are the variables that it sets, with their values as far as they are written out; ``mentioned`` words of
+    loops, arrays and positional parameters, any of which a variable may come to.
     """
 
     steps: list[Step] = field(default_factory=list)
     traps: list[str] = field(default_factory=list)
     sets: list[tuple[str, str]] = field(default_factory=list)
+    mentioned: list[str] = field(default_factory=list)
     parsed: bool = True
 
     def trap(self, name: str) -> None:
@@ -71,10 +73,12 @@ def take_apart(command: str, role: Judge, scripts: Mapping[str, str] | None = No
             ``fails`` for one that always does, ``keeps`` for one that hands on the status before it, or any other word.
     """
     script = Script()
+    reader = _Reader(script, role, scripts)
     try:
-        _Reader(script, role, scripts).text(command, Mode(), 0)
+        reader.text(command, Mode(), 0)
     except RecursionError:
         script.parsed = False
+    script.mentioned += reader.values.mentioned
     return script
 
 

@@ -22,6 +22,8 @@ class Values:
         self._later = later
         self._values: dict[str, str] = {}
         self._arrays: dict[str, list[str]] = {}
+        #: Words that some variable holds, one after the other: files among them may be run by its name.
+        self.mentioned: list[str] = []
 
     def word(self, node: Node) -> str:
         """One word as the shell would see it."""
@@ -51,6 +53,7 @@ class Values:
         if self._later and value.type == "array":
             self._arrays[name] = [word for child in value.named_children for word in self.words(child)]
             written = self._arrays[name][0] if self._arrays[name] else ""
+            self.mentioned += self._arrays[name]
         elif self._later and value.type == "command_substitution":
             text = said(inside)
             written = UNKNOWN if text is None else text.strip()
@@ -63,6 +66,7 @@ class Values:
         if words[:1] == ["set"] and "--" in words:
             rest = words[words.index("--") + 1 :]
             self._arrays["@"] = rest
+            self.mentioned += rest
             self._values |= {str(number): word for number, word in enumerate(rest, start=1)}
         elif words[:1] == ["read"] and len(words) > 1 and not words[-1].startswith("-"):
             self._values[words[-1]] = UNKNOWN if stdin is None else stdin.strip()
@@ -72,6 +76,7 @@ class Values:
         if self._later:
             every = [word for node in over for word in self.words(node)]
             self._values[text_of(name)] = every[0] if len(every) == 1 else UNKNOWN
+            self.mentioned += every
 
 
 def _expanded(node: Node) -> str | None:
