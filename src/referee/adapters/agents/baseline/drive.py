@@ -310,7 +310,12 @@ def conclude(shop: Workshop, quickstart: Quickstart) -> None:
             if finding not in tried.faults:
                 shop.draft.met(f"failed:{finding}", f"a documented step failed: {finding}")
         if not tried.failed and not tried.differs:
-            shop.draft.note("nothing that the README shows could be run here")
+            ran = plural(tried.statements, "statement") if tried.statements else ""
+            shop.draft.note(
+                f"{ran} of {quickstart.called}'s examples ran, and no result of them could be checked"
+                if ran
+                else "nothing that the README shows could be run here"
+            )
         return
     if _outweighed(shop, tried):
         return

@@ -69,6 +69,9 @@ class Examples:
     called: str = "the README"
     #: Files that stood in the tree before an invocation.
     stood: dict[str, tuple[float, int]] = field(default_factory=dict)
+    #: Statements, by example and number, whose output was another one each time: what the README shows of them is one
+    #: of many, so they match nothing and differ from nothing.
+    changing: set[tuple[str, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Sort the blocks by kind."""
@@ -114,13 +117,17 @@ class Examples:
             return
         paths = [path for _, path in commands.local_paths(self.document.prose + "".join(t.text for t in self.typed))]
         self._modules(language, listed)
+        self.changing = set()
+        trial: dict[str, Any] = {}
         for _ in range(8):
             trial = self._trial(language, listed, paths)
             if not self._judge(listed, trial) or self.shop.mission.left() < 30:  # noqa: PLR2004
                 break
         if self.tried.differs:  # what changes from run to run is no finding
             before = set(self.tried.differs)
-            self._judge(listed, self._trial(language, listed, paths))
+            again = self._trial(language, listed, paths)
+            self.changing = _changing(trial, again)
+            self._judge(listed, again)
             self.tried.differs = [found for found in self.tried.differs if found in before]
         if language == "javascript":
             self._converge(listed, paths)
@@ -276,11 +283,16 @@ class Examples:
             tried.servers += len(seen.get("answered", []))
             if not seen["ran"]:
                 snippet["drop"] = True
-            wrong = [entry for entry in seen.get("differs", []) if verdict(entry[1], entry[2]) == "differs"]
+            wrong = [
+                entry
+                for entry in seen.get("differs", [])
+                if verdict(entry[1], entry[2]) == "differs" and (snippet["id"], entry[0]) not in self.changing
+            ]
             tried.differs += [mismatch(said, came) for _, said, came in wrong]
             if len(wrong) <= len(seen["matched"]):  # else this example did not do what is documented
                 tried.statements += max(0, len(seen["ran"]) - len(wrong))
                 used += len(seen.get("used") or [])
+                used += sum(1 for key in seen.get("doubted") or () if (snippet["id"], key) in self.changing)
                 answered = answered or bool(seen.get("answered"))
             tried.matched += len(seen["matched"])
             for failure in seen["failed"].values():
@@ -342,6 +354,15 @@ class Examples:
         found += [re.sub(r"<(?:int|float):?\w*>|\{\w*(?:id|count|n)\w*(?::int)?\}", "7", route) for route in routes]
         filled = [re.sub(r"<[\w:]*>|\{[\w:]*\}|:\w+", "sample", path) for path in found]
         return list(dict.fromkeys(filled))[:6]
+
+
+def _changing(first: dict[str, Any], second: dict[str, Any]) -> set[tuple[str, int]]:
+    """The statements of which the README shows one output, and two runs gave two others."""
+    came = [
+        {(number, entry[0]): entry[2] for number, seen in run.items() for entry in seen.get("differs", [])}
+        for run in (first, second)
+    ]
+    return {key for key in came[0].keys() & came[1].keys() if came[0][key] != came[1][key]}
 
 
 def mismatch(said: str, came: str) -> str:

@@ -351,6 +351,7 @@ const example = async snippet => {
         } else if (said && contradicts(said, names.length === 1 ? globalThis[names[0]] : value)) {
           const v = names.length === 1 ? globalThis[names[0]] : value
           current.differs.push([i, said.slice(0, 160), (printed.trim() || text(v) || json(v)).slice(0, 160)])
+          if (current.used.includes(i)) current.doubted.push(i) // a use, if it is another output each time
           current.used = current.used.filter(other => other !== i)
           if (!quiet) write(`NOT as documented: ${said.slice(0, 200)}`)
         }
@@ -401,7 +402,7 @@ for (const snippet of listed.snippets) {
   quiet = Boolean(snippet.quiet)
   restless = Boolean(snippet.restless)
   number = -1
-  current = trials[snippet.id] = { id: snippet.id, ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [], said: {} }
+  current = trials[snippet.id] = { id: snippet.id, ran: [], failed: {}, matched: [], differs: [], samples: [], answered: [], used: [], doubted: [], said: {} }
   if (trialFile) fs.writeFileSync(trialFile, JSON.stringify(trials))
   await new Promise(resolve => setTimeout(resolve, 20))
   background = busy()

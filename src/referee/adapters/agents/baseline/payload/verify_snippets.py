@@ -136,7 +136,9 @@ def _judge(reader: Reader, trial: dict[str, Any], number: int, told: tuple[str, 
         reader.show(f"as documented: {said}")
     elif verdict == "differs" and not reader.supplied and not trial["failed"]:
         trial["differs"].append([number, said[:160], seen[:160]])
-        trial["used"] = [other for other in trial["used"] if other != number]
+        if number in trial["used"]:  # a use, if it turns out to be another output each time
+            trial["used"].remove(number)
+            trial["doubted"].append(number)
         reader.show(f"NOT as documented: {said}")
 
 
@@ -267,7 +269,8 @@ def run_list(snippets: list[dict[str, Any]], package: list[str], *, trial_file: 
         if snippet.get("drop"):
             continue
         reader.quiet = bool(serve) or bool(snippet.get("quiet"))
-        trial: dict[str, Any] = {"ran": [], "failed": {}, "matched": [], "differs": [], "samples": [], "used": []}
+        trial: dict[str, Any] = {"ran": [], "failed": {}, "matched": [], "differs": [], "samples": [], "used": [],
+                                 "doubted": []}  # fmt: skip
         trials[snippet["id"]] = trial
         reader.rescue = (lambda: _save(trial_file, trials)) if trial_file else (lambda: None)
         if trial_file:  # a crash of the interpreter leaves this behind
