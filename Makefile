@@ -45,7 +45,7 @@ test: environment lint
 	@bash scripts/test.sh
 
 test-fast: setup
-	@$(BIN)/pytest -n auto -m "not slow and not engine and not registry and not browser"
+	@bash scripts/test.sh fast
 
 bench: environment
 	@$(BIN)/python bench/attempt_overhead.py

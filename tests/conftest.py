@@ -7,6 +7,7 @@ A test marked ``engine`` or ``browser`` is skipped, with the reason, where that 
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import shutil
 import signal
@@ -74,6 +75,11 @@ def skip_or_fail(reason: str) -> None:
     if in_ci():
         pytest.fail(f"{reason} — with CI=true this may not be skipped", pytrace=False)
     pytest.skip(reason)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives as long as the run: the garbage collector need not look through it again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -334,6 +334,7 @@ def rendered(workspace: Written) -> Callable[[str], Page]:
     return of
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
 def test_any_text_of_an_agent_is_shown_and_nothing_but_shown(rendered: Callable[[str], Page], text: str) -> None:

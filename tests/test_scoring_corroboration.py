@@ -166,6 +166,7 @@ def test_invalid_utf_8_is_compared_too() -> None:
     assert compare("abc \ufffd def", b"abc \xff def\n").likeness == "same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "printed"),
     [

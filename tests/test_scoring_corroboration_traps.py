@@ -172,6 +172,7 @@ def test_a_python_script_may_catch_what_fails_in_a_corner_of_it() -> None:
     assert audit("python3 check.py", scripts={"check.py": script}) == ()
 
 
+@pytest.mark.slow
 def test_scripts_that_call_each_other_without_end_are_not_read_for_ever() -> None:
     found = audit("bash a.sh", scripts={"a.sh": "bash a.sh\n" * 500})
     assert [flag.name for flag in found] == ["not_auditable"]

@@ -163,6 +163,7 @@ def mixed(chance: random.Random) -> bytes:
     return "".join(parts).encode()
 
 
+@pytest.mark.slow
 def test_mixtures_of_noise_and_values_never_get_through() -> None:
     unclear = 0
     for seed in range(500):

@@ -60,6 +60,7 @@ def test_build_says_what_it_needs(tmp_path: Path) -> None:
     assert run(tmp_path, "build", "s9").returncode == EXIT_NOTHING_MATCHED
 
 
+@pytest.mark.slow
 def test_lint_tells_known_objections_from_others(tmp_path: Path) -> None:
     done = run(tmp_path, "lint", "s1")
     assert done.returncode == 0

@@ -422,6 +422,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(SCHEMAS, VALUES)
 def test_what_is_recognised_at_a_glance_is_what_the_validator_says(schema: Any, value: Any) -> None:

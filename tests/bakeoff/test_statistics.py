@@ -150,6 +150,7 @@ def _field(cases: int) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
     return st.lists(st.lists(cell, min_size=cases, max_size=cases), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @settings(QUIET, max_examples=30)
 @given(st.lists(st.integers(1, 40).flatmap(_field), min_size=1, max_size=3), st.integers(1, 120), seeds)
 def test_many_targets_at_once_are_each_the_plain_one_to_the_last_bit(
