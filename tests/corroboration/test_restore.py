@@ -17,6 +17,7 @@ from referee.benchmarks.bringup.restore import Standing, hooks, restore
 from referee.benchmarks.bringup.scripts import read_scripts
 from referee.benchmarks.bringup.starts import is_namespace
 from referee.benchmarks.bringup.steering import merged_package_json, parts_on_tests, steers
+from referee.benchmarks.bringup.trusted import Question, look_at
 from referee.core.records import Limits, RestoredFacts
 from referee.protocols import PROJECT, WORK, Machine, MachineSpec
 
@@ -239,13 +240,40 @@ def test_everything_that_steers_is_put_back_and_nothing_else(machine: Machine, p
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(machine: Machine, pinned: Path) -> None:
+def test_only_hooks_of_the_interpreter_are_looked_at_for_other_commands(
+    machine: Machine, pinned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell(machine, "echo changed > tests/test_a.py; echo x > conftest.py; echo 'x = 1' > sitecustomize.py")
     shell(machine, "cp /lib/*-linux-gnu/libdl.so.2 /tmp/l.so && echo /tmp/l.so > /etc/ld.so.preload")
     shell(machine, "echo 'node-options=--require /tmp/a.js' > /root/.npmrc; echo 'registry=x' > /work/.npmrc")
+    # A pinned file is a pipe now, and a path of two lines names it.
+    shell(machine, "rm Makefile && mkfifo Makefile && mkdir $'y\\n.' && echo > $'y\\n./Makefile'")
     found = restore(machine, Standing(pinned, tests=False))
     assert found.removed == ("/etc/ld.so.preload", "/root/.npmrc", "/work/project/sitecustomize.py")
-    assert (found.restored, found.changed, found.could_not) == ((), ("tests/test_a.py",), None)
+    assert (found.restored, found.changed, found.could_not) == ((), ("Makefile", "tests/test_a.py"), None)
+    monkeypatch.setattr("referee.benchmarks.bringup.restore._PIECE", 30)
+    monkeypatch.setattr("referee.benchmarks.bringup.restore._PIECES", 2)
+    assert restore(machine, Standing(pinned, tests=False)).changed == found.changed
+
+
+@pytest.mark.engine
+def test_answers_are_told_apart_and_a_flood_takes_no_room_of_another(machine: Machine) -> None:
+    def said(*questions: Question) -> list[tuple[bytes, bool] | None]:
+        return [None if one is None else (one.output, one.truncated) for one in look_at(machine, questions)]
+
+    flood = Question("while :; do echo x; done", max_output=10)
+    own = Question('B=none; echo "$# $1"; exit 3', ("a b", "c"))
+    assert said(own, flood, Question("$B echo $#")) == [
+        (b"2 a b\n", False),
+        (b"x\nx\nx\nx\nx\n", True),
+        (b"0\n", False),
+    ]
+    late = Question("$B sleep 60", timeout=1)
+    assert said(Question("echo first", timeout=1), late, Question("echo last", timeout=1)) == [
+        (b"first\n", False),
+        None,
+        None,
+    ]
 
 
 @pytest.mark.engine

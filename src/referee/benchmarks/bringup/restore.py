@@ -50,10 +50,11 @@ cd "$1" || exit 0
 $B find . -type d \\( {_PRUNE} \\) -prune -o -type f -size -{_LISTED + 1}c -print | $B sed 's/^/f /'
 $B find . -type d \\( {_PRUNE} \\) -prune -o -type l -print | $B sed 's/^/l /'
 """
-# Only of files that a walk comes upon, so that no link is followed and no pipe is read.
+# Only of files that a walk comes upon, so that no link is followed and no pipe is read; a path of two lines is none.
 _SUMS = f"""
 cd "$1" && shift || exit 0
-$B find . -type d \\( {_PRUNE} \\) -prune -o -type f -size -{_LISTED + 1}c -print | $B awk '
+$B find . -type d \\( {_PRUNE} \\) -prune -o -type f -size -{_LISTED + 1}c ! -path '*
+*' -print | $B awk '
   BEGIN {{
     for (i = 1; i < ARGC; i++) {{ n = split(ARGV[i], names, "\\n"); for (j = 1; j <= n; j++) own[names[j]] }}
     ARGC = 1
