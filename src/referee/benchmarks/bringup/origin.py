@@ -11,6 +11,7 @@ import re
 import tarfile
 import zipfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -32,26 +33,40 @@ _PIECES = re.compile(r"\\.|\{[^{}\"]*\}")
 _FUNCTION = re.compile(r"\b(?!if\b|for\b|while\b|switch\b)([A-Za-z_]\w{5,})\s*\([^;{}()]*\)[^;{}()]*\{")
 #: Shorter texts may stand in any program, characters.
 _TELLING = 6
+#: Those of one file tell it where they have so many together.
+_TOGETHER = 12
+#: What is included or imported stands in no program.
+_PATH = re.compile(r"[\w./-]+\.(?:h|hpp)|[\w.-]+(?:/[\w.-]+)+")
+_MAIN = re.compile(r"\bmain\s*\(")
 #: More texts of one tree, and larger files of it or of an archive, are not read.
 _MOST_TEXTS, _MOST_FILE, _MOST_MEMBERS = 50_000, 1_000_000, 20_000
 _MOST_PROMISES, _LONGEST = 200, 2_000
 
 
-def of_the_project(data: bytes, pinned: Path) -> bool | None:
-    """Whether a compiled program comes from the project's sources: half of one file's texts stand in it.
+@dataclass(frozen=True)
+class _Sources:
+    """What tells each pinned source file in a program, and whether some program of the project may have nothing."""
 
-    None where that cannot be told: the project has no sources that are compiled, or none with telling texts.
+    telling: tuple[frozenset[str], ...]
+    mute: bool
+
+
+def of_the_project(data: bytes, pinned: Path) -> bool | None:
+    """Whether a compiled program comes from the project's sources: half of one file's texts stand in it, or of the
+    names of its functions.
+
+    None where that cannot be told: the project has no sources that are compiled, or one with a ``main`` and nothing
+    telling.
 
     Args:
         data: the program.
         pinned: the placement's root on the host.
     """
-    texts, functions = _texts(pinned / "project")
-    files = texts or functions
-    if not files:
-        return None
+    sources = _sources(pinned / "project")
     every = _unpacked(data)
-    return any(2 * sum(_stands_in(piece, every) for piece in pieces) >= len(pieces) for pieces in files)
+    if any(2 * sum(_stands_in(piece, every) for piece in pieces) >= len(pieces) for pieces in sources.telling):
+        return True
+    return None if sources.mute or not sources.telling else False
 
 
 def _stands_in(piece: str, data: bytes) -> bool:
@@ -71,21 +86,23 @@ def _unpacked(data: bytes) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _texts(project: Path) -> tuple[tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
-    """For each source file that has any: its telling texts; and the names of its functions."""
-    texts: list[frozenset[str]] = []
-    functions: list[frozenset[str]] = []
-    left = _MOST_TEXTS
+def _sources(project: Path) -> _Sources:
+    telling: list[frozenset[str]] = []
+    mute, left = False, _MOST_TEXTS
     for name, path in pinned_files(project).items():
-        if PurePosixPath(name).suffix not in _COMPILED_FROM or path.stat().st_size > _MOST_FILE or left <= 0:
+        if PurePosixPath(name).suffix not in _COMPILED_FROM or path.stat().st_size > _MOST_FILE:
             continue
+        if left <= 0:
+            mute = True
+            break
         source = path.read_bytes().decode("utf-8", "replace")
         pieces = {piece for text in _TEXT.findall(source) for piece in _PIECES.split(text) if len(piece) >= _TELLING}
-        paths = {piece for piece in pieces if re.fullmatch(r"[\w./-]+\.(?:h|hpp)|[\w.-]+(?:/[\w.-]+)+", piece)}
-        texts += [frozenset(pieces - paths)] if pieces - paths else []
-        functions += [frozenset(found)] if (found := set(_FUNCTION.findall(source))) else []
+        texts = {piece for piece in pieces if not _PATH.fullmatch(piece)}
+        found = [frozenset(one) for one in (texts, set(_FUNCTION.findall(source))) if sum(map(len, one)) >= _TOGETHER]
+        telling += found
+        mute = mute or (not found and _MAIN.search(source) is not None)
         left -= len(pieces)
-    return tuple(texts), tuple(functions)
+    return _Sources(tuple(telling), mute)
 
 
 @lru_cache(maxsize=2)
