@@ -106,6 +106,31 @@ class Branded:
         self.records.append(found)
         return found
 
+    def write_keyless(self, harness: str, *, run: str, at: str, why: str) -> None:
+        """One run that had no key, and so no machine and no session."""
+        directory = self.root / "spool" / run
+        directory.mkdir(parents=True)
+        planned = self._plan(harness, run=run, at=at)
+        (directory / "lock.json").write_bytes(lock_bytes(planned))
+        line = {"phase": "key", "began": 0.1, "seconds": 0.1, "error": f"KeyUnavailable: {why}"}
+        (directory / "harness.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n")
+        ended = self._ended(harness, run, 0, ()).model_copy(
+            update={
+                "cause": Cause.KEY_UNAVAILABLE,
+                "detail": why,
+                "recording": None,
+                "quiet": None,
+                "rerun": None,
+                "spent_usd": 0.0,
+                "spending": None,
+                "observed": None,
+                "machine": {},
+            }
+        )
+        (directory / "facts.json").write_bytes(facts_bytes(ended))
+        refs, digest = seal(run, directory, self.evidence)
+        self.records.append(ended.model_copy(update={"evidence": refs, "evidence_digest": digest}))
+
     def _plan(self, harness: str, *, run: str, at: str) -> AttemptPlanned:
         lock = lock_of(Try(run, "square")).model_dump(mode="json")
         lock["agent"] = {

@@ -175,6 +175,29 @@ def test_a_run_without_a_machine_quotes_no_manifest_that_could_be_guessed(tmp_pa
     assert verify_site(made.facts(mapping), tmp_path / "site").files > 0
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "the upstream mango-lab is out of reach: its address refuses the connection",
+        "the run's key could not be made: the upstream mango-lab refused MANGO_LAB_KEY (401)",
+        'the upstream mango-lab is not said to speak "openai-chat", naïve or not',
+    ],
+)
+def test_why_a_key_could_not_be_made_names_no_upstream_in_public(tmp_path: Path, why: str) -> None:
+    """What a workspace calls its upstream is the maker's name, more often than not; no harness knows that word."""
+    made = Branded(tmp_path)
+    made.write("opencode", run="r-0", at="2026-11-30T12:50:00.000Z")
+    made.write_keyless("opencode", run="r-1", at="2026-11-30T12:51:00.000Z", why=why)
+    mapping = build(made)
+    told = [
+        str(path) for path in files_of(tmp_path / "site") if re.search(rb"mango.lab", path.read_bytes(), re.IGNORECASE)
+    ]
+    assert told == []
+    document = json.loads((tmp_path / "site" / "runs" / "r-1" / "run.json").read_bytes())
+    assert document["reason"] == document["end"]["detail"] == "the run's key could not be made"
+    assert verify_public(tmp_path / "site", mapping).runs == 2
+
+
 def test_what_the_agent_left_is_served_as_it_is_and_copies_name_their_originals(branded: Branded) -> None:
     document = json.loads((branded.root / "site" / "runs" / "r-0" / "run.json").read_bytes())
     ended = next(record for record in branded.records.read() if record.run == "r-0" and record.kind == "attempt-ended")

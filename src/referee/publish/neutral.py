@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 from referee.core.branding import SHORTEST_NAME, Mask, Masker, Rules
 from referee.core.canonical import canonical_bytes, digest_of_bytes
 from referee.core.cast import cast
+from referee.core.failure import FAILURES, Cause
 from referee.core.records import AgentRef, AttemptEnded, AttemptFound, AttemptPlanned, EvidenceRef, ListenerFacts
 from referee.core.sessions.reading import read
 from referee.core.transcript import transcript
@@ -152,6 +153,8 @@ class _Making:
         self._brand = brand
         self._named = named
         self._planned = planned
+        #: Why a key could not be made names the upstream, which is the workspace's own word for the maker.
+        self._unsaid: tuple[str, ...] = ()
         words = sorted({word for word in brand.words if len(word) >= SHORTEST_NAME}, key=len, reverse=True)
         joined = "|".join(re.escape(word) for word in words)
         self._words = re.compile(rf"(?<![A-Za-z0-9])(?:{joined})(?![A-Za-z0-9])", re.IGNORECASE) if words else None
@@ -168,6 +171,10 @@ class _Making:
         planned = self._planned.model_copy(update={"lock": lock})
         if ended is None:
             return Face(planned, None, {}, (), self.scrub, self.scrub_paths)
+        if ended.cause is Cause.KEY_UNAVAILABLE and ended.detail:
+            detail = ended.detail
+            said = f"{FAILURES[Cause.KEY_UNAVAILABLE].sentence}: {detail}"
+            self._unsaid = (said, detail, json.dumps(detail, ensure_ascii=False)[1:-1])
         told = ended.model_copy(update={**self._facts(ended), "evidence_digest": self._manifest(ended)})
         served, originals, masks = self._evidence(planned, told, ended)
         public = told.model_copy(update={"evidence": served})
@@ -181,6 +188,8 @@ class _Making:
 
     def scrub(self, text: str) -> str:
         """A sentence of ours without the words that tell the agent."""
+        for told in self._unsaid:
+            text = text.replace(told, FAILURES[Cause.KEY_UNAVAILABLE].sentence)
         return text if self._words is None else self._words.sub(self._named.label, text)
 
     def scrub_paths(self, text: str) -> str:
