@@ -74,6 +74,7 @@ def _a_run_more(site: Path) -> None:
         (lambda site: (site / "subjects/mailer.html").unlink(), "subjects/mailer.html, which records and evidence"),
         (lambda site: (site / "runs/r-8.html").write_text("more"), "r-8.html is no page that records"),
         (lambda site: replace(site / "index.json", b"{}"), "index.json is not what"),
+        (lambda site: replace(site / "index.json", b"[" * 100_000), "index.json is not what"),
         (_blob, "is not the evidence that its name says"),
         (_a_run_more, "index.json is not what"),
     ],

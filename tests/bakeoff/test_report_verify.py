@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +74,30 @@ def test_a_report_older_than_the_log_is_not_compared_and_says_so(world: World) -
     assert verified(world) == ReportsVerified(compared=1)
     review(world.log, "board", "s1-hard-03", stands=True, note="looked", by="me", suite=world.loaded.suite)
     assert verified(world).not_compared == ("the report board is older than the log of its protocol",)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: b"[" * 100_000, "holds no report"),
+        (lambda _: b"[]", "holds no report"),
+        (
+            lambda shown: json.dumps({**shown, "summary": {**shown["summary"], "gold": [3]}}).encode(),
+            "form of a report",
+        ),
+        (
+            lambda shown: json.dumps({**shown, "summary": {**shown["summary"], "shards": [3]}}).encode(),
+            "names no shards",
+        ),
+    ],
+)
+def test_a_report_of_another_form_is_a_finding(world: World, change: Callable[[Any], bytes], said: str) -> None:
+    file = world.root / "site" / "bakeoff" / "board" / "report.json"
+    shown = json.loads(file.read_bytes())
+    file.unlink()
+    file.write_bytes(change(shown))
+    with pytest.raises(Finding, match=said):
+        verified(world)
 
 
 def test_a_report_of_fewer_shards_says_which_it_leaves_out(world: World) -> None:

@@ -83,7 +83,7 @@ class _Index:
                 for run in index["runs"]
             }
             return cls(str(index["built_by"]), index.get("names"), runs)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 

@@ -57,7 +57,7 @@ def _view(directory: Path) -> ReportView:
             rows=int(summary["totals"]["physical_rows"]),
             shards=len(summary["shards"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise Finding(
             f"{directory} holds no report of a bake-off",
             todo="move it away: `referee bakeoff report NAME` writes reports there",

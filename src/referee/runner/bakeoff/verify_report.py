@@ -55,8 +55,7 @@ def verify_reports(log: RecordFiles, evidence: LocalEvidence, records: Path, sit
 
 def _left_out(records: Path, directory: Path) -> list[str]:
     """Which shards under the freezes of a report's shards it leaves out, in a sentence; it may name some only."""
-    shown = json.loads((directory / "report.json").read_bytes())
-    named = {str(shard["name"]) for shard in shown["summary"]["shards"]}
+    named = set(_named(directory, _shown(directory)))
     firsts = {path.name: first for path in every_shard(records) if (first := first_line(path)) is not None}
     freezes = {firsts[name].protocol_digest for name in named if name in firsts}
     beside = sorted(name for name, first in firsts.items() if first.protocol_digest in freezes and name not in named)
@@ -67,14 +66,16 @@ def _left_out(records: Path, directory: Path) -> list[str]:
 
 
 def _compare(log: RecordFiles, evidence: LocalEvidence, records: Path, directory: Path) -> str:
-    shown = json.loads((directory / "report.json").read_bytes())
+    shown = _shown(directory)
     try:
-        paths = select_shards(records, [str(shard["name"]) for shard in shown["summary"]["shards"]])
-    except (RefereeError, KeyError, TypeError) as exc:
-        why = exc.message if isinstance(exc, RefereeError) else "its JSON names no shards"
-        raise Finding(f"the report {directory.name} cannot be made again: {why}") from exc
+        paths = select_shards(records, _named(directory, shown))
+    except RefereeError as exc:
+        raise Finding(f"the report {directory.name} cannot be made again: {exc.message}") from exc
     basis = gather(log, evidence, directory.name, paths)
-    why = _older(shown, json.loads(json.dumps(report_document(basis))))
+    try:
+        why = _older(shown, json.loads(json.dumps(report_document(basis))))
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise Finding(f"{directory / 'report.json'} has not the form of a report", todo=_TODO) from exc
     if why:
         return why
     with tempfile.TemporaryDirectory(prefix="referee-report-") as name:
@@ -88,6 +89,25 @@ def _compare(log: RecordFiles, evidence: LocalEvidence, records: Path, directory
             if file not in there or (directory / file).read_bytes() != (fresh / file).read_bytes():
                 raise Finding(f"{directory / file} is not what the named shards give", todo=_TODO)
     return ""
+
+
+def _shown(directory: Path) -> dict[str, Any]:
+    """The report's own JSON. Raises ``Finding`` where it is none."""
+    try:
+        shown = json.loads((directory / "report.json").read_bytes())
+    except (OSError, ValueError, RecursionError) as exc:
+        raise Finding(f"{directory / 'report.json'} cannot be read as JSON", todo=_TODO) from exc
+    if not isinstance(shown, dict):
+        raise Finding(f"{directory / 'report.json'} is no JSON object", todo=_TODO)
+    return shown
+
+
+def _named(directory: Path, shown: dict[str, Any]) -> list[str]:
+    """The shards that a report names. Raises ``Finding`` where it does not."""
+    try:
+        return [str(shard["name"]) for shard in shown["summary"]["shards"]]
+    except (KeyError, TypeError) as exc:
+        raise Finding(f"{directory / 'report.json'} names no shards", todo=_TODO) from exc
 
 
 def _older(shown: dict[str, Any], now: dict[str, Any]) -> str:
