@@ -105,7 +105,7 @@ def test_what_was_observed_beside_the_re_run_is_shown(workspace: Written) -> Non
         "stopped at its time limit",
     ):
         assert said in text
-    assert "Listening TCP ports" not in read(workspace, "runs/r-000000000pass.html").text
+    assert "Listening ports and sockets" not in read(workspace, "runs/r-000000000pass.html").text
 
 
 def test_the_cast_script_carries_text_only(workspace: Written) -> None:
