@@ -160,6 +160,7 @@ def test_what_nothing_will_settle_is_left_and_a_slow_promise_is_waited_for(bench
     assert not seen["2"]["failed"]
 
 
+@pytest.mark.slow
 def test_a_page_whose_script_does_not_compile_is_no_running_server(tmp_path: Path) -> None:
     program = (
         "import http.server\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(self):\n"

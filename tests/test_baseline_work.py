@@ -72,6 +72,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_question_is_seen_only_on_an_open_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "PROMPT_SILENCE", 1.0)
     asked = terminal.run("printf 'Project name: '; sleep 60", cwd=tmp_path, env=os.environ, timeout=20)

@@ -317,6 +317,7 @@ def _edit(name: str, old: str, new: str) -> Callable[[Path], None]:
     return lambda site: _replace(site / name, lambda data: data.replace(old.encode(), new.encode(), 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -16,6 +16,7 @@ from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_INTERRUPTED, EXIT_NOTHING
 REFEREE = (sys.executable, "-m", "referee.cli.app")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("subject", "list"), ("subject", "list", "--json"), ("config", "show")])
 def test_a_reader_that_has_gone_is_no_finding(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
@@ -47,6 +48,7 @@ def test_what_the_caller_closed_is_no_fault_and_no_file_takes_its_place(tmp_path
     assert "pinned" not in pinned
 
 
+@pytest.mark.slow
 def test_a_list_that_goes_to_a_file_has_a_line_for_each_subject(tmp_path: Path) -> None:
     def lines(*options: str) -> list[str]:
         done = subprocess.run([*REFEREE, "subject", "list", *options], cwd=tmp_path, capture_output=True, check=True)

@@ -20,6 +20,7 @@ def test_every_import_contract_is_kept() -> None:
     assert "0 broken" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["referee.runner.verify", "referee.runner.rejudge", "referee.cli.verify"])
 def test_verification_needs_no_engine(module: str) -> None:
     code = f"import sys, {module}; sys.exit(', '.join(m for m in sys.modules if m.split('.')[0] == 'docker') or None)"

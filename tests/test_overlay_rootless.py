@@ -48,6 +48,7 @@ def nobody() -> Iterator[tuple[list[str], Path]]:
     shutil.rmtree(place)
 
 
+@pytest.mark.slow
 def test_a_machine_of_nobody_is_disposable_and_labelled(nobody: tuple[list[str], Path]) -> None:
     command, place = nobody
     source = """if True:

@@ -133,6 +133,7 @@ def test_kill_9_keeps_the_evidence_so_far(tmp_path: Path, script: str) -> None:
     assert derived.transcript.read_text("utf-8").startswith(("y\n", "tick\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [0, 1, 20, 90, 100, 120])
 def test_torn_files_are_read_as_far_as_they_go(tmp_path: Path, keep: int) -> None:
     run(CHILD, str(tmp_path), "echo one; sleep 0.05; echo two; sleep 0.05; echo three", "0")

@@ -226,6 +226,7 @@ def test_a_value_strewn_over_more_than_is_held_is_masked() -> None:
     assert out.count(b"\x1b[1;1H") == len(parts) * (HELD_MOST // 6 + 9), "only the characters of the value are gone"
 
 
+@pytest.mark.slow
 def test_a_loop_that_prints_the_key_leaves_its_other_words() -> None:
     text = "".join(f"line {number} KEY={TOKEN}\r\n" for number in range(5_000)).encode()
     out, sieve = through(*(text[at : at + 65_536] for at in range(0, len(text), 65_536)))

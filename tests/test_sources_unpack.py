@@ -50,6 +50,7 @@ def test_what_archives_of_strangers_come_to(tmp_path: Path) -> None:
     judge(outcomes(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["without-a-filter", "other-pythons"])
 def test_archives_come_to_the_same_whatever_the_python(world: str, tmp_path: Path) -> None:
     others = [[one, "-m", "tests.strange_archives"] for one in OTHERS if version(one) >= LEAST]
@@ -119,6 +120,7 @@ def test_a_giant_header_is_not_read_into_memory(tmp_path: Path) -> None:
         unpack.unpack(archive, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_list_of_holes_is_a_header_too(tmp_path: Path) -> None:
     endless = sparse("holes", "1", b"99999999\n" + b"0\n" * (5 << 20))
     with pytest.raises(UsageError, match="larger than any honest one"):

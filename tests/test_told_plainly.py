@@ -190,6 +190,7 @@ def test_a_denied_socket_is_not_an_engine_that_is_missing() -> None:
     assert "EngineUnavailable: the socket of Docker Engine is denied to this user" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argv", [("show",), ("agent", "list")], ids=" ".join)
 def test_an_interrupted_command_says_so(argv: tuple[str, ...], tmp_path: Path) -> None:
     code = (

@@ -64,6 +64,7 @@ def _a_run_more(site: Path) -> None:
     replace(site / "index.json", json.dumps(index).encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -87,6 +87,7 @@ def test_lint_checks_subsets_too(tmp_path: Path) -> None:
     assert "the subset x names c9, which the suite does not have" in done.stdout
 
 
+@pytest.mark.slow
 def test_lint_of_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "cases.json").write_text(json.dumps(suite_body(case_body(), case_body())))
     done = run(tmp_path, "lint", "cases.json")

@@ -328,6 +328,7 @@ def test_a_broken_file_gets_one_sentence(said: str, make: Callable[[], Any], tmp
     assert run(str(file)).exit_code == 2
 
 
+@pytest.mark.slow
 def test_running_the_vectors_of_bring_up_needs_no_numpy() -> None:
     code = (
         "import json, sys; from pathlib import Path; from referee.scoring.conformance import conform; "

@@ -329,6 +329,7 @@ def test_a_sweep_leaves_the_keys_of_runs_under_way(keys: Keys, broker: Candidate
     assert works(issued.access)
 
 
+@pytest.mark.slow
 def test_a_killed_harness_leaves_no_live_key_after_the_next_sweep(keys: Keys, broker: Candidate) -> None:
     dead_owner(broker, "r-dead")
     keys.sweep([])

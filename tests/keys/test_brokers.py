@@ -108,6 +108,7 @@ def issue_and_be_killed(scene: Scene, run: str, *, while_made: bool) -> None:
         owner.kill()
 
 
+@pytest.mark.slow
 def test_a_harness_killed_while_its_key_is_made_leaves_none(scene: Scene) -> None:
     fault = Fault(hold=threading.Event())
     scene.server.faults[scene.creating] = fault
@@ -120,6 +121,7 @@ def test_a_harness_killed_while_its_key_is_made_leaves_none(scene: Scene) -> Non
     fault.hold.set()
 
 
+@pytest.mark.slow
 def test_a_killed_harness_leaves_its_key_to_the_next_sweep(scene: Scene) -> None:
     issue_and_be_killed(scene, "r-dead", while_made=False)
     assert len(scene.server.alive) == 1
