@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +237,24 @@ def test_two_workspaces_with_one_account_leave_each_other_alone(scene: Scene, tm
     issued = scene.issue()
     assert other.sweep([]) == []
     assert call_model(issued.access) == 200
+
+
+def test_a_copy_of_a_workspace_leaves_the_originals_keys_alone(scene: Scene, tmp_path: Path) -> None:
+    keys = scene.open()
+    copied = tmp_path / "copied"
+    shutil.copytree(scene.directory, copied)
+    issued = scene.issue(keys=keys)
+    assert scene.keys_at(copied, AT_ONCE).sweep(()) == []
+    assert call_model(issued.access) == HTTPStatus.OK
+
+
+def test_a_moved_workspace_knows_its_keys_again(scene: Scene, tmp_path: Path) -> None:
+    keys = scene.open()
+    scene.issue(keys=keys)
+    shutil.rmtree(scene.directory / "live")
+    moved = scene.directory.rename(tmp_path / "moved")
+    (told,) = scene.keys_at(moved, AT_ONCE).sweep(())
+    assert told.endswith("deleted, and read as gone")
 
 
 def test_a_key_of_this_workspace_that_no_ledger_knows_is_swept(scene: Scene) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from referee.tls import tls_context
 
 #: An answer is read up to that many bytes.
 _MOST = 8 * 1024**2
@@ -54,8 +55,8 @@ class BrokerApi:
 
     @cached_property
     def _opener(self) -> urllib.request.OpenerDirector:
-        context = ssl.create_default_context(cafile=str(self.ca_bundle) if self.ca_bundle else None)
-        return urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
+        handler = urllib.request.HTTPSHandler(context=tls_context(self.ca_bundle))
+        return urllib.request.build_opener(_NoRedirects, handler)
 
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
         """Call ``method`` on ``path`` and return the JSON object of its answer.

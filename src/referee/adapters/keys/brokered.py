@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from referee.adapters.keys.broker_api import BrokerFault
 from referee.adapters.keys.ledger import Entry, Ledger
-from referee.adapters.keys.workspace_secret import derive, workspace_secret
+from referee.adapters.keys.workspace_secret import derive, where_it_stands, workspace_secret
 from referee.core.redaction import SHORTEST
 from referee.core.spending import Broker, Dialect, SpendingFacts
 from referee.errors import ConfigError, KeyUnavailable
@@ -129,8 +129,8 @@ class BrokeredKeys:
         self._service = service
         self._ledger = Ledger(directory)
         self._secret = workspace_secret(directory)
-        # Drawn from the secret, not from the path: two laboratories with one account do not sweep each other's keys.
-        self._prefix = f"referee-{derive(self._secret, 'workspace')[:12]}-"
+        # Two laboratories with one account do not sweep each other's keys, nor a copy of a workspace the original's.
+        self._prefix = f"referee-{derive(self._secret, 'workspace', where_it_stands(directory))[:12]}-"
         self._settle = settle or service.settle
         self._waits = waits
         self._made: dict[str, Made] = {}

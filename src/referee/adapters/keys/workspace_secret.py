@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import platform
 import secrets
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def workspace_secret(directory: Path) -> bytes:
     finally:
         temporary.unlink()
     return _checked(path)
+
+
+def where_it_stands(directory: Path) -> str:
+    """What tells a workspace from a copy of it that took its secret along: host and place of the secret's file.
+
+    A workspace that is moved on its file system keeps it.
+
+    Raises:
+        OSError: the secret is not there.
+    """
+    return f"{platform.node()}\n{(directory / 'secret').stat().st_ino}"
 
 
 def derive(secret: bytes, purpose: str, run: str = "") -> str:

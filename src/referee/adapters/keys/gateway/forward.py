@@ -8,7 +8,6 @@ needs comes back: neither side learns of the other's keys, accounts or limits.
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from referee.adapters.keys.gateway.dialects import Route
 from referee.adapters.keys.gateway.upstream import Upstream
 from referee.core.redaction import Redactor
 from referee.core.spending import Dialect
+from referee.tls import tls_context
 
 #: The largest whole answer that is passed on.
 MOST_ANSWER = 64 * 2**20
@@ -129,7 +129,7 @@ class Forwarder:
         trace = aiohttp.TraceConfig()
         trace.on_request_headers_sent.append(_mark_sent)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, ssl=tls(ca_bundle)),
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, ssl=tls_context(ca_bundle)),
             headers={"user-agent": f"referee/{__version__}", "accept-encoding": "identity"},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=patience_seconds),
@@ -237,16 +237,3 @@ def _no_answer(exc: BaseException, *, sent: bool) -> NoAnswer:
     if isinstance(exc, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | OSError):
         return NoAnswer("reset", "it ended the connection before its answer was whole", sent=sent)
     return NoAnswer("protocol", "what it says is no valid HTTP", sent=sent)
-
-
-def tls(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Verification of certificates and names. Not ``ssl.create_default_context``: that one writes session keys where an
-    environment variable tells it to.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if ca_bundle is None:
-        context.load_default_certs()
-    else:
-        context.load_verify_locations(cafile=ca_bundle)
-    return context

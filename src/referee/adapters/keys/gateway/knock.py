@@ -13,10 +13,11 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from referee.adapters.keys.gateway.forward import credential, tls
+from referee.adapters.keys.gateway.forward import credential
 from referee.adapters.keys.gateway.upstream import Upstream
 from referee.core.spending import Dialect
 from referee.errors import ConfigError, KeyUnavailable
+from referee.tls import tls_context
 
 #: A server that takes longer for a list may still answer a question.
 PATIENCE_SECONDS = 10.0
@@ -68,7 +69,7 @@ def _models(upstream: Upstream, dialect: Dialect, ca_bundle: Path | None) -> tup
     parts = urlsplit(upstream.base_url)
     host, port = parts.hostname or "", parts.port
     connection = (
-        http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS, context=tls(ca_bundle))
+        http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS, context=tls_context(ca_bundle))
         if parts.scheme == "https"
         else http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
     )
