@@ -98,6 +98,17 @@ def test_a_compiled_program_behind_a_port_is_told_by_its_texts() -> None:
     assert flags(command, {"listening_in_rerun": (one,)}) == []
 
 
+def test_a_stand_in_that_was_not_seen_listening_is_told_by_what_the_command_starts() -> None:
+    scripts = Scripts(named={"/work/stub.py": STUB}, behind={"/work/stub.py": STUB}, known={"/work/stub.py": ()})
+    assert flags(ASKED, {"listening_in_rerun": ()}, scripts) == ["stand_in_behind_port"]
+    assert flags(ASKED, {}, scripts) == [], "nobody looked"
+    real = listener("/work/project/serve", executable="/work/project/serve")
+    assert flags(ASKED, {"listening_in_rerun": (real,)}, scripts) == [], "another answered there"
+    place = {"/work/stub.py": WRAPPER}
+    honest = Scripts(named=place, behind=place, known={"/work/stub.py": ("square",)})
+    assert flags(ASKED, {"listening_in_rerun": ()}, honest) == []
+
+
 def test_datagrams_and_unix_sockets_are_judged_among_all() -> None:
     fake = "import socket\ns = socket.socket(type=socket.SOCK_DGRAM)\ns.bind(('', 9000))\ns.recv(9)\n"
     command = "python3 /work/stub.py & sleep 1; python3 /work/project/ask.py"

@@ -7,6 +7,7 @@ command is read from its shape, and what was seen is kept as facts and evidence,
 from __future__ import annotations
 
 import contextlib
+import posixpath
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -89,6 +90,7 @@ class Observer:
         if watch.found is not None:
             self._note(listening_in_rerun=watch.found)
         self._note(**self._traces.facts(machine, self._names, borne_out=self.bears_out(report, done)))
+        self._read_started(machine, command)
         self._promised = self._traces.promised(report)
         self._keep()
         return done
@@ -164,6 +166,17 @@ class Observer:
                 if own and text is not None:
                     self._traces.script(machine, place, text)
             self._traces.listener(machine, one)
+
+    def _read_started(self, machine: Machine, command: str) -> None:
+        """Scripts that the command runs: one may serve too briefly to be seen behind its port."""
+        for one in parts(command, {}).scripts:
+            text = self._named.get(one.key)
+            place = posixpath.normpath(posixpath.join(one.cwd, one.word))
+            if text is not None and not one.program and one.key == one.word and place not in self._behind:
+                own = not is_mended_or_built(place, text, self._pinned)
+                self._behind[place] = text if own else None
+                if own:
+                    self._traces.script(machine, place, text)
 
     def _keep(self) -> None:
         behind = {place: text for place, text in self._behind.items() if text is not None}

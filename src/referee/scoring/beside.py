@@ -18,6 +18,7 @@ from referee.scoring.likeness import compare, normal_lines
 from referee.scoring.roles import role
 from referee.scoring.serving import by_chance, only_asks
 from referee.scoring.shell import take_apart
+from referee.scoring.shell_words import bare, script_place
 from referee.scoring.stand_ins import Behind, foreign, named_as, stand_in
 
 #: Each flag that follows from observing, and its sentence.
@@ -139,6 +140,15 @@ class Beside:
             others = real if one.over else {at for at in real if at[0] is None}
             if _at(one) in what and (is_named or not (others or lenient)):
                 return f"{named_as(one)}: {what[_at(one)]}"
+        if (
+            asked
+            and self.facts.listening_in_rerun is not None
+            and named
+            and not {at[1] for at in {*real, *what}} & named
+        ):
+            started = self._started(claim)
+            if started is not None:
+                return f"{started} (it was not seen listening)"
         before = [one for one in self.facts.listening or () if _at(one) not in {_at(later) for later in again}]
         return next(
             (
@@ -148,6 +158,18 @@ class Beside:
             ),
             None,
         )
+
+    def _started(self, claim: Verification) -> str | None:
+        """A stand-in that the command starts in the background: one may live too briefly to be seen behind its port."""
+        places = {one.word: one.cwd for one in parts(claim.command, {}).scripts}
+        for step in take_apart(claim.command, role, {}).steps:
+            words = bare(step.words)
+            cwd = places.get(script_place(words) or "")
+            if step.background and cwd is not None:
+                one = ListenerFacts(port=0, address="", pid=None, executable=None, argv=words, cwd=cwd)
+                if (found := self._stands_in(one, asked=True)) is not None:
+                    return found
+        return None
 
     def _stands_in(self, one: ListenerFacts, *, asked: bool) -> str | None:
         return stand_in(one, self._behind) or (foreign(one, self._behind) if asked else None)
