@@ -8,7 +8,6 @@ whole call, from the name's look-up to the last byte; a body has a cap, so an en
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from yarl import URL
 from referee import __version__
 from referee.adapters.lanes.credential import Credential
 from referee.protocols import Said
+from referee.tls import tls_context
 
 #: Most bytes of one answer; the largest sound one is a few hundred kilobytes.
 MOST_BYTES = 8 * 2**20
@@ -152,20 +152,6 @@ class Http:
                 trust_env=False,
             )
         return self._session
-
-
-def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Verification of certificates and names, by the given bundle or by the system's authorities.
-
-    Not ``ssl.create_default_context``: that one writes session keys where an environment variable tells it to.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if ca_bundle is None:
-        context.load_default_certs()
-    else:
-        context.load_verify_locations(cafile=ca_bundle)
-    return context
 
 
 class _Told:
