@@ -53,7 +53,7 @@ def test_the_five_commands_of_the_document_make_a_board(tmp_path: Path) -> None:
     assert "first" in (tmp_path / "site" / "bakeoff" / "index.html").read_text()
     held = json.loads(referee("verify", "--json", cwd=tmp_path))
     assert held["holds"]
-    assert held["reports"] == {"compared": 1, "not_compared": []}
+    assert held["reports"] == {"compared": 1, "not_compared": [], "partial": []}
     page = (tmp_path / "site" / "bakeoff" / "first" / "cases" / "s1-simple-01.html").read_text("utf-8")
     place = re.search(r"referee bakeoff answer (answers-\S+\.log) (\d+) (\d+) (sha256:[0-9a-f]{64})", page)
     assert place is not None
