@@ -62,7 +62,7 @@ def test_the_five_commands_of_the_document_make_a_board(tmp_path: Path) -> None:
     assert '"tool_calls"' in said
     log, offset, length, digest = place.groups()
     referee("bakeoff", "answer", log, offset, length, digest.replace("a", "b"), cwd=tmp_path, code=1)
-    referee("bakeoff", "answer", f"../answers/{log}", offset, length, digest, cwd=tmp_path, code=1)
+    referee("bakeoff", "answer", f"../answers/{log}", offset, length, digest, cwd=tmp_path, code=2)
 
 
 def test_the_demo_runs_twice_and_asks_nothing_again(tmp_path: Path) -> None:
