@@ -101,6 +101,9 @@ TARS: dict[str, tuple[str, Callable[[], list[Member]]]] = {
     "file-over-a-link": ("comes twice", lambda: [link("l", "real"), member("l")]),
     "link-twice": ("comes twice", lambda: [link("l", "a"), link("l", "b")]),
     "file-twice": ("comes twice", lambda: [member("f", b"one"), member("./f", b"two")]),
+    "file-twice-and-longer": ("comes twice", lambda: [member("f", b"one"), member("f", b"one more")]),
+    "file-twice-and-shorter": ("comes twice", lambda: [member("f", b"one"), member("f", b"")]),
+    "file-twice-and-run": ("comes twice", lambda: [member("f"), member("f", mode=0o755)]),
     "file-over-a-folder": ("comes twice", lambda: [folder("f"), member("f")]),
     "folder-over-a-file": ("needs a directory", lambda: [member("f"), folder("f")]),
     "below-a-file": ("needs a directory", lambda: [member("f"), member("f/g/h")]),
@@ -137,6 +140,7 @@ ZIPS: dict[str, tuple[str, list[tuple[str, str, int]]]] = {
     ),
     "through-a-link": ("below a link", [("a/l", "../b", _LINK), ("a/l/evil", "x", 0)]),
     "too-long-a-link": ("cannot be unpacked", [("f", "x", 0), ("l", "n/" * 50_000, _LINK)]),
+    "file-twice": ("comes twice", [("f", "one", 0), ("./f", "two", 0)]),
     "device": ("no file, link or directory", [("d", "", stat.S_IFCHR | 0o644)]),
     "below-a-file": ("needs a directory", [("f", "x", 0), ("f/g", "x", 0)]),
 }
@@ -159,6 +163,7 @@ HONEST: list[Member] = [
     link("./thing/lib/through", "../forward"),
     hard("./thing/lib/same", "./thing/lib/through"),
     member("./thing/lib/late.py", b"late"),
+    member("./thing/./lib/late.py", b"late"),
     sparse("./thing/holes", "5000", b"1\n4990\n10\n", b"0123456789"),
 ]
 LEFT: dict[str, list[object]] = {

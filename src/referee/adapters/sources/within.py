@@ -1,8 +1,8 @@
 """A directory that grows by what a stranger's archive names, and never beyond itself.
 
 Each member is checked here, whatever the Python and whatever its library checks (decision 0139): names that leave the
-directory, members below a link, names that come twice, links and hard links that lead out. No owner, no special bit
-and no device is ever made. Symbolic links are laid last, so that nothing can be written through one.
+directory, members below a link, names that come twice for two things, links and hard links that lead out. No owner, no
+special bit and no device is ever made. Symbolic links are laid last, so that nothing can be written through one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,15 @@ class Within:
             self._make(name, self.root / inside)
 
     def file(self, name: str, data: IO[bytes], *, mode: int, modified: float | None = None) -> None:
-        """Write a regular file. Of its mode, all may read and run what the owner may; none but the owner writes."""
+        """Write a regular file. Of its mode, all may read and run what the owner may; none but the owner writes.
+
+        One that came before may come again as it was: the npm client packs a file twice that is named in two spellings.
+        """
+        inside = self._inside(name)
+        self._free(name, inside)
+        if (self.root / inside).is_file():
+            self._again(name, self.root / inside, data, mode)
+            return
         with self._new(name).open("xb") as file:
             shutil.copyfileobj(data, file, _CHUNK)
             os.fchmod(file.fileno(), mode)
@@ -89,6 +97,15 @@ class Within:
             (top / place).symlink_to(text)
         self._links.clear()
         return top
+
+    def _again(self, name: str, place: Path, data: IO[bytes], mode: int) -> None:
+        """Refuse a second file of one name that is another: two readers would see two projects."""
+        with place.open("rb") as earlier:
+            same = stat.S_IMODE(os.fstat(earlier.fileno()).st_mode) == mode
+            while same and (piece := earlier.read(_CHUNK)):
+                same = data.read(len(piece)) == piece
+        if not same or data.read(1):
+            self.refuse(name, "comes twice, and not as the same file")
 
     def _judge(self, links: Mapping[str, str], place: str, text: str) -> None:
         if not stays(links, place.rpartition("/")[0], text):
