@@ -13,7 +13,7 @@ import pytest
 
 from referee.adapters.docker.sandbox import DockerSandbox
 from referee.benchmarks.bringup.installed import installed
-from referee.benchmarks.bringup.origin import module_names, of_the_project, promises
+from referee.benchmarks.bringup.origin import _unpacked, module_names, of_the_project, promises
 from referee.benchmarks.bringup.scripts import read_scripts
 from referee.core.records import Limits
 from referee.protocols import MachineSpec
@@ -124,3 +124,17 @@ def test_installed_copies_and_programs_are_found_on_a_machine(tmp_path: Path) ->
         }
     finally:
         machine.destroy()
+
+
+def test_an_archive_of_the_machine_that_is_endless_or_broken_stops_nothing(tmp_path: Path) -> None:
+    pinned = pin(tmp_path, {"project/tool.c": TOOL})
+    endless = io.BytesIO()
+    with zipfile.ZipFile(endless, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(150):
+            archive.writestr(f"{number}.class", bytes(1_000_000))
+    data = endless.getvalue()
+    assert of_the_project(data, pinned) is False
+    assert len(_unpacked(data)) < 70_000_000
+    broken = bytearray(data)
+    broken[60:200] = b"\xff" * 140
+    assert of_the_project(bytes(broken), pinned) is False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 _ENDS = {"exit", "quit", "_exit", "abort", "serve_forever", "run_forever"}
@@ -18,9 +19,13 @@ _EXIT = re.compile(r"(?:exit|exec|return|die|__END__|__DATA__)\b.*|process\.exit
 _NEVER = re.compile(r"\bif\s*\(\s*(?:false|0|null|!1)\s*\)\s*\{")
 _FUNCTION = re.compile(r"(?m)^[ \t]*(?:export\s+)?(?:async\s+)?(?:function|class|def|sub)\s+(\w+)[^{\n]*\{")
 _SHELL_FUNCTION = re.compile(r"(?m)^(\w+)\s*\(\)\s*\{")
-_HEREDOC = re.compile(r"(?m)^\s*(?::|true|cat\s*>\s*/dev/null)\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(?:[^\n]*\n)*?\s*\2$")
-_IF_FALSE = re.compile(r"(?ms)^\s*if\s+(?:false|!\s*true|\[\s*\])\s*;?\s*then\b.*?^\s*fi\b")
-_COMMENT = re.compile(r"/\*[\s\S]*?\*/|(?m:^[ \t]*(?://|#)[^\n]*$)|<#[\s\S]*?#>|(?m:^=begin\b[\s\S]*?^=(?:end|cut)\b)")
+# Only space of a line stands before what is looked for: a machine's file may hold a great many empty lines.
+_HEREDOC = re.compile(
+    r"(?m)^[ \t]*(?::|true|cat[ \t]*>[ \t]*/dev/null)[ \t]*<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n(?:[^\n]*\n)*?[ \t]*\2$"
+)
+_IF_FALSE = re.compile(r"(?ms)^[ \t]*if[ \t]+(?:false|!\s*true|\[\s*\])\s*;?\s*then\b.*?^[ \t]*fi\b")
+_COMMENT = re.compile(r"/\*|(?m:^[ \t]*(?://|#)[^\n]*$)|<#|(?m:^=begin\b)")
+_COMMENT_ENDS = {"/*": re.compile(r"\*/"), "<#": re.compile("#>"), "=begin": re.compile(r"(?m:^=(?:end|cut)\b)")}
 
 
 def live_lines(text: str, name: str = "") -> list[str]:
@@ -32,7 +37,10 @@ def live_lines(text: str, name: str = "") -> list[str]:
     """
     suffix = name.rpartition(".")[2] if "." in name else ""
     tree = None if suffix not in {"", "py", "pyw"} else _parsed(text)
-    kept = _of_python(text, tree) if tree is not None else _of_another(text)
+    try:
+        kept = _of_python(text, tree) if tree is not None else _of_another(text)
+    except RecursionError:  # nested more deeply than anybody writes: it tells nothing
+        kept = []
     return [line for one in kept if (line := " ".join(one.split()))]
 
 
@@ -48,7 +56,10 @@ def _parsed(text: str) -> ast.Module | None:
 def live_tree(text: str) -> ast.Module | None:
     """The statements of a Python program that may run; None where it is none."""
     tree = _parsed(text)
-    return None if tree is None else ast.Module(body=_reachable(tree), type_ignores=[])
+    try:
+        return None if tree is None else ast.Module(body=_reachable(tree), type_ignores=[])
+    except RecursionError:
+        return tree
 
 
 def _of_python(text: str, tree: ast.Module) -> list[str]:
@@ -126,18 +137,33 @@ def _lines(one: ast.stmt) -> Iterator[int]:
 
 
 def _of_another(text: str) -> list[str]:
-    bare = _HEREDOC.sub("\n", _IF_FALSE.sub("\n", _COMMENT.sub("\n", text)))
+    bare = _HEREDOC.sub("\n", _IF_FALSE.sub("\n", _uncommented(text)))
     bare = _without(bare, ((match.start(), match.end() - 1) for match in _NEVER.finditer(bare)))
     for pattern in (_FUNCTION, _SHELL_FUNCTION):
-        uncalled = [
-            (match.start(), match.end() - 1)
-            for match in pattern.finditer(bare)
-            if len(re.findall(rf"(?<!\w){match.group(1)}(?!\w)", bare)) == 1
-        ]
+        times = Counter(re.findall(r"\w+", bare))
+        uncalled = [(match.start(), match.end() - 1) for match in pattern.finditer(bare) if times[match.group(1)] == 1]
         bare = _without(bare, uncalled)
     rows = bare.splitlines()
     end = next((at for at, row in enumerate(rows) if _EXIT.fullmatch(row)), len(rows))
     return rows[: end + 1]
+
+
+def _uncommented(text: str) -> str:
+    """A text without comments; one that is opened and not closed again is none."""
+    out: list[str] = []
+    at, looked = 0, 0
+    never: set[str] = set()
+    while (begun := _COMMENT.search(text, looked)) is not None:
+        looked = begun.end()
+        kind = begun.group()
+        closes = _COMMENT_ENDS.get(kind)
+        closed = closes.search(text, looked) if closes is not None and kind not in never else None
+        if closes is not None and closed is None:
+            never.add(kind)
+            continue
+        out += [text[at : begun.start()], "\n"]
+        at = looked = begun.end() if closed is None else closed.end()
+    return "".join([*out, text[at:]])
 
 
 def _without(text: str, blocks: Iterable[tuple[int, int]]) -> str:

@@ -21,6 +21,8 @@ _LINES = 40
 _SHORTEST = 4
 #: Letters that a line of documentation has beside what a run prints, where it speaks of that.
 _AROUND = 5
+#: How an example of a command begins.
+_PROMPT = re.compile(r"(?:[$%>]|>>>|\.\.\.|In \[\d+\]:) ")
 #: The frames that terminal programs draw around text, and the marks of wrapped lines.
 _NOT_TEXT = re.compile(r"[\u2500-\u259f\u23bf\u25cf\u2022]+")
 _IN_REPORT = re.compile(r"""verified_how["']:\{["']command["']:["'f]*$|["']returned["']:["'f]*$""")
@@ -67,15 +69,33 @@ def quoted(claim: Verification, transcript: bytes, promised: Iterable[tuple[str,
     if not said or len(said) > _LINES or not all(any(line in middle for _, middle, _ in every) for line in said):
         return False
     shown = _squeezed(_plain(transcript.decode("utf-8", "replace")))
-    for before, line, after in every:
-        around = sum(character.isalpha() for character in line) - max(
-            sum(character.isalpha() for character in one) for one in said if one in line
-        )
-        if around >= _AROUND:  # prose around it: no output of a run
+    for before, lines, after in _blocks(every):
+        # Lines between two commands look alike in the documentation and in a session that follows it.
+        if before and after and not (_PROMPT.match(before) and _PROMPT.match(after)):
+            shown = shown.replace(_squeezed(before + "".join(lines) + after), "\n")
+    for _, line, _ in every:
+        longest = max((_letters(one) for one in said if one in line), default=None)
+        if longest is not None and _letters(line) - longest >= _AROUND:  # prose around it: no output of a run
             shown = shown.replace(_squeezed(line), "\n")
-        elif before and after:
-            shown = shown.replace(_squeezed(before + line + after), "\n")
     return not any(_shown(line, shown) for line in said)
+
+
+def _blocks(every: Iterable[tuple[str, str, str]]) -> list[tuple[str, list[str], str]]:
+    """Lines of the documentation that follow each other, taken together, with what stands before and behind them.
+
+    A run shows the lines of its output in that order too, but not what stands around them.
+    """
+    blocks: list[tuple[str, list[str], str]] = []
+    for before, line, after in every:
+        if blocks and blocks[-1][2] == line and blocks[-1][1][-1] == before:
+            blocks[-1] = (blocks[-1][0], [*blocks[-1][1], line], after)
+        else:
+            blocks.append((before, [line], after))
+    return blocks
+
+
+def _letters(text: str) -> int:
+    return sum(character.isalpha() for character in text)
 
 
 def _plain(text: str) -> str:

@@ -51,6 +51,9 @@ _EXACT = re.compile(r"[\w\])](?:===?|@)(?:npm:)?v?(\d[\w.+!*-]*)$")
 #: A word that may be a file which a variable comes to; its text is kept under a name of its own.
 _FILE = re.compile(r"(?:~|\.{0,2})?/?[\w./+-]*[\w+-]\.\w{1,5}|(?:~|\.{0,2})/[\w./+-]+")
 HELD = "held:"
+_LONGEST_VERSION = 200
+#: Words in versions that are written in two ways.
+_SPELT = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc", "rev": "post", "r": "post"}
 #: So much of a commit's digest tells it.
 _SHORT_COMMIT = 7
 _BARE_PORT = re.compile(r"\b(?:nc|ncat|netcat|telnet)\s[^;&|\n]{0,80}?\s(\d{2,5})\b")
@@ -175,12 +178,23 @@ def brings_pinned(
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two versions are the same: ``1.0`` and ``v1.0.0`` are."""
-    return _bare_version(one) == _bare_version(other)
+    """Whether two versions are the same: ``1.0`` and ``v1.0.0`` are, ``2024.07.04`` and ``2024.7.4``, ``1.0-rc.1`` and
+    ``1.0rc1``. A build's own mark (``2.0+cpu``) says nothing, where either has none.
+    """
+    ones, others = _version_parts(one), _version_parts(other)
+    marks = "+" in one and "+" in other
+    return ones == others if not marks else (ones, one.partition("+")[2]) == (others, other.partition("+")[2])
 
 
-def _bare_version(version: str) -> str:
-    return re.sub(r"(?:\.0)+$", "", version.strip().lower().removeprefix("v"))
+def _version_parts(version: str) -> list[str]:
+    """Numbers and words of a version, as registries spell them: without zeros in front and at the end."""
+    text = version[:_LONGEST_VERSION].strip().lower().removeprefix("v").partition("+")[0]
+    found = [_SPELT.get(part, part.lstrip("0") or "0") for part in re.findall(r"\d+|[a-z]+", text)]
+    at = next((i for i, part in enumerate(found) if not part.isdigit()), len(found))
+    release = found[:at]
+    while len(release) > 1 and release[-1] == "0":
+        release.pop()
+    return [*release, *found[at:]]
 
 
 def _another(word: str, version: str) -> bool:

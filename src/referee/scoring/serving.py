@@ -86,7 +86,8 @@ def imported(text: str) -> frozenset[str]:
     tree = live_tree(text)
     if tree is None:
         found = {name.removeprefix("node:") for name in _NODE_IMPORT.findall(text)}
-        return frozenset(found or _OTHER_IMPORT.findall(text))
+        packages = {_package(name) for name in found}
+        return frozenset(found | packages or _packages_of_others(_OTHER_IMPORT.findall(text)))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -102,6 +103,18 @@ def imported(text: str) -> frozenset[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _TOLD.fullmatch(node.value):
             names |= {node.value.split(":", 1)[0].split(".", 1)[0]} if _looked_up(node.value, used) else set()
     return frozenset(names - _OWN)
+
+
+def _package(name: str) -> str:
+    """The package of Node that a name is of: ``acme`` of ``acme/server``, ``@acme/core`` of ``@acme/core/dist``."""
+    if name.startswith((".", "/")):
+        return name
+    return "/".join(name.split("/")[: 2 if name.startswith("@") else 1])
+
+
+def _packages_of_others(names: list[str]) -> set[str]:
+    """Names of modules of Perl, Ruby and PHP with the ones that they stand in: ``Acme`` of ``Acme::Server``."""
+    return {*names, *(re.split(r"::|/", name, maxsplit=1)[0] for name in names if not name.startswith((".", "/")))}
 
 
 def _looked_up(value: str, used: set[str]) -> bool:

@@ -8,6 +8,8 @@ from referee.scoring.shell_words import LAST_STATUS, UNKNOWN, Step, literal, sai
 
 _EXPANSIONS = {"simple_expansion", "expansion"}
 _ALL = ("[@]", "[*]")
+#: Longer values, characters, and longer lists are not followed: a command may double them again and again.
+_LONGEST, _MOST = 8_192, 1_000
 
 
 class Values:
@@ -31,6 +33,10 @@ class Values:
 
     def words(self, node: Node) -> list[str]:
         """The words that one word of the command comes to."""
+        found = self._split(node)
+        return found if len(found) <= _MOST else [UNKNOWN]
+
+    def _split(self, node: Node) -> list[str]:
         if self._later:
             inner = _expanded(node)
             if inner is not None and inner.endswith(_ALL):
@@ -51,32 +57,36 @@ class Values:
         """
         written = self.word(value)
         if self._later and value.type == "array":
-            self._arrays[name] = [word for child in value.named_children for word in self.words(child)]
+            self._arrays[name] = _few([word for child in value.named_children for word in self.words(child)])
             written = self._arrays[name][0] if self._arrays[name] else ""
             self.mentioned += self._arrays[name]
         elif self._later and value.type == "command_substitution":
             text = said(inside)
             written = UNKNOWN if text is None else text.strip()
-        self._values[name] = UNKNOWN if written == LAST_STATUS else written
+        self._values[name] = UNKNOWN if written == LAST_STATUS or len(written) > _LONGEST else written
 
     def given(self, words: list[str], stdin: str | None) -> None:
         """What ``set --`` and ``read`` give to variables."""
         if not self._later:
             return
         if words[:1] == ["set"] and "--" in words:
-            rest = words[words.index("--") + 1 :]
+            rest = _few(words[words.index("--") + 1 :])
             self._arrays["@"] = rest
             self.mentioned += rest
             self._values |= {str(number): word for number, word in enumerate(rest, start=1)}
         elif words[:1] == ["read"] and len(words) > 1 and not words[-1].startswith("-"):
-            self._values[words[-1]] = UNKNOWN if stdin is None else stdin.strip()
+            self._values[words[-1]] = UNKNOWN if stdin is None or len(stdin) > _LONGEST else stdin.strip()
 
     def goes_through(self, name: Node, over: list[Node]) -> None:
         """A loop: its variable is known where it goes through one value."""
         if self._later:
-            every = [word for node in over for word in self.words(node)]
+            every = _few([word for node in over for word in self.words(node)])
             self._values[text_of(name)] = every[0] if len(every) == 1 else UNKNOWN
             self.mentioned += every
+
+
+def _few(words: list[str]) -> list[str]:
+    return words if len(words) <= _MOST and all(len(word) <= _LONGEST for word in words) else [UNKNOWN, UNKNOWN]
 
 
 def _expanded(node: Node) -> str | None:

@@ -131,7 +131,8 @@ def foreign(listener: ListenerFacts, behind: Behind) -> str | None:
         uses = imported(text)
         starts = _PROJECT in text and _STARTS_OTHERS.search(text) is not None
         ours = {name for name in known if name not in FRAMEWORKS or name in behind.project}
-        brings = bool(uses & ours) or any(_in_project(name, place or "/") for name in uses)
+        called = {_spelt(name) for name in behind.project}
+        brings = bool(uses & ours) or any(_in_project(name, place or "/") or _spelt(name) in called for name in uses)
         named = place or "code on its command line"
         return None if starts or brings or not uses else f"{named}, in which nothing of the project is used"
     if listener.executable in behind.compiled:
@@ -142,6 +143,11 @@ def foreign(listener: ListenerFacts, behind: Behind) -> str | None:
 def is_runtime(executable: str) -> bool:
     """Whether a program runs others' code, or is a well-known service that a project may need beside it."""
     return _RUNTIME.match(executable.rsplit("/", 1)[-1]) is not None
+
+
+def _spelt(name: str) -> str:
+    """A package's name as registries compare it; a project may bring modules that only its build makes."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _in_project(name: str, place: str) -> bool:

@@ -40,6 +40,10 @@ _PATH = re.compile(r"[\w./-]+\.(?:h|hpp)|[\w.-]+(?:/[\w.-]+)+")
 _MAIN = re.compile(r"\bmain\s*\(")
 #: More texts of one tree, and larger files of it or of an archive, are not read.
 _MOST_TEXTS, _MOST_FILE, _MOST_MEMBERS = 50_000, 1_000_000, 20_000
+#: More of a machine's archive is not unpacked, bytes: what little is packed may become endless.
+_MOST_UNPACKED = 64_000_000
+#: More is not looked through for one program, texts times bytes: half a minute of a core.
+_MOST_LOOKED = 60_000_000_000
 _MOST_PROMISES, _LONGEST = 200, 2_000
 
 
@@ -56,7 +60,7 @@ def of_the_project(data: bytes, pinned: Path) -> bool | None:
     names of its functions.
 
     None where that cannot be told: the project has no sources that are compiled, or one with a ``main`` and nothing
-    telling.
+    telling; or where there is too much to look through.
 
     Args:
         data: the program.
@@ -64,6 +68,8 @@ def of_the_project(data: bytes, pinned: Path) -> bool | None:
     """
     sources = _sources(pinned / "project")
     every = _unpacked(data)
+    if 2 * len(every) * sum(map(len, sources.telling)) > _MOST_LOOKED:
+        return None
     if any(2 * sum(_stands_in(piece, every) for piece in pieces) >= len(pieces) for pieces in sources.telling):
         return True
     return None if sources.mute or not sources.telling else False
@@ -77,12 +83,16 @@ def _unpacked(data: bytes) -> bytes:
     """An archive of classes with what is packed in it."""
     if not data.startswith(b"PK\x03\x04"):
         return data
+    every, left = [data], _MOST_UNPACKED
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            some = [one for one in archive.infolist() if one.file_size <= _MOST_FILE][:_MOST_MEMBERS]
-            return b"\n".join([data, *(archive.read(one) for one in some)])
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError):
-        return data
+            for one in archive.infolist()[:_MOST_MEMBERS]:
+                if one.file_size <= min(left, _MOST_FILE):
+                    left -= one.file_size
+                    every.append(archive.read(one))
+    except Exception:  # noqa: BLE001 — the machine's bytes, and each way to pack has its own errors
+        return b"\n".join(every)
+    return b"\n".join(every)
 
 
 @lru_cache(maxsize=2)

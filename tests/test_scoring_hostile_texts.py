@@ -1,0 +1,115 @@
+"""Texts that a machine, a report or a command may hold to stop the judge, and honest ones that look like cheats."""
+
+from __future__ import annotations
+
+import pytest
+
+from referee.core.live_lines import live_lines, live_tree
+from referee.core.records import ListenerFacts
+from referee.core.report import Verification
+from referee.scoring.citations import quoted
+from referee.scoring.command_parts import parts, same_version
+from referee.scoring.serving import imported
+from referee.scoring.stand_ins import Behind, foreign
+
+
+def test_a_short_line_that_the_documentation_has_is_no_reason_to_stop() -> None:
+    claim = Verification(command="x", returned="ok\nhello world out")
+    promised = [("a", "it is ok here", "b"), ("x", "hello world out", "y")]
+    assert quoted(claim, b"nothing of it", promised)
+
+
+@pytest.mark.parametrize(
+    ("transcript", "found"),
+    [
+        (b"$ cmd\nalpha one\nbeta two\ngamma three\n$ ", False),
+        (b"$ cat README\nIt prints:\nalpha one\nbeta two\ngamma three\nand ends.\n", True),
+        (b"nothing of it", True),
+    ],
+)
+def test_lines_in_the_order_of_the_documentation_are_an_output(transcript: bytes, *, found: bool) -> None:
+    claim = Verification(command="x", returned="alpha one\nbeta two\ngamma three")
+    promised = [
+        ("It prints:", "alpha one", "beta two"),
+        ("alpha one", "beta two", "gamma three"),
+        ("beta two", "gamma three", "and ends."),
+    ]
+    assert quoted(claim, transcript, promised) is found
+
+
+def test_commands_run_in_the_order_of_the_documentation_are_no_quotation() -> None:
+    claim = Verification(command="square 12", returned="result 144")
+    promised = [("$ square 12", "result 144", "$ square 13")]
+    assert not quoted(claim, b"$ square 12\nresult 144\n$ square 13\nresult 169\n", promised)
+    assert quoted(claim, b"", promised)
+
+
+@pytest.mark.parametrize("deep", [900, 1_500, 6_000])
+def test_a_program_nested_deeply_stops_nothing(deep: int) -> None:
+    never = "if 0:\n pass\n" + "elif 0:\n pass\n" * deep
+    live_tree(never)
+    assert len(live_lines("if a:\n pass\n" + "elif b:\n pass\n" * deep, "x.py")) in {0, 2 * deep + 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n" * 65_000 + ")",
+        ": <<A" + "\n" * 65_000 + ")",
+        "/*a" * 21_000,
+        "<#" * 32_000,
+        "=begin\n" * 9_000,
+        "".join(f"function f{i}(){{}}\n" for i in range(3_500)) + ")",
+    ],
+)
+def test_no_text_takes_time_without_end(text: str) -> None:
+    assert len(live_lines(text, "x.sh")) <= text.count("\n") + 2
+
+
+def test_a_comment_that_is_not_closed_hides_nothing() -> None:
+    assert live_lines("a /* b */ c\n/* d\necho e\n", "x.js") == ["a", "c", "/* d", "echo e"]
+
+
+@pytest.mark.parametrize(
+    "doubled", ["a=(x x); " + 'a=("${a[@]}" "${a[@]}"); ' * 60, "set -- x x; " + 'set -- "$@" "$@"; ' * 60]
+)
+def test_a_list_that_is_doubled_again_and_again_ends(doubled: str) -> None:
+    assert parts(f"{doubled}a=xxxx; {'a=$a$a; ' * 60}python3 $a", {}).tests is False
+
+
+def test_versions_in_two_spellings_are_the_same() -> None:
+    for one, other in [
+        ("1.0", "v1.0.0"),
+        ("2024.07.04", "2024.7.4"),
+        ("1.0.0-rc.1", "1rc1"),
+        ("2.0.0", "2.0.0+cpu"),
+        ("1.0alpha2", "1.0a2"),
+    ]:
+        assert same_version(one, other), (one, other)
+    for one, other in [
+        ("1.0", "1.0.1"),
+        ("10", "1"),
+        ("1.0rc1", "1.0"),
+        ("2.0+a", "2.0+b"),
+        (".0" * 50_000 + "x", "1"),
+    ]:
+        assert not same_version(one, other), (one, other)
+
+
+def test_a_part_of_a_package_is_of_that_package() -> None:
+    assert imported("import { serve } from '@acme/core/dist'\nconst x = require('acme/server')") >= {
+        "@acme/core",
+        "acme",
+    }
+    assert "Acme" in imported("use Acme::Server;\nuse strict;")
+
+
+def test_a_server_that_brings_in_the_project_by_its_name_is_no_stand_in() -> None:
+    text = "import acme_widgets\nimport bottle\nbottle.run(port=acme_widgets.port())\n"
+    one = ListenerFacts(
+        port=8000, address="127.0.0.1", pid=9, executable=None, argv=("python3", "/work/stub.py"), cwd="/work"
+    )
+    known = {"/work/stub.py": frozenset[str]()}
+    texts = {"/work/stub.py": text}
+    assert foreign(one, Behind(texts, known, project=frozenset({"Acme-Widgets"}))) is None
+    assert foreign(one, Behind(texts, known, project=frozenset({"other"}))) is not None
