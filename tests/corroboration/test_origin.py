@@ -13,7 +13,7 @@ import pytest
 
 from referee.adapters.docker.sandbox import DockerSandbox
 from referee.benchmarks.bringup.installed import installed
-from referee.benchmarks.bringup.origin import _unpacked, module_names, of_the_project, promises
+from referee.benchmarks.bringup.origin import _unpacked, module_names, of_the_project, packages, promises
 from referee.benchmarks.bringup.scripts import read_scripts
 from referee.core.records import Limits
 from referee.protocols import MachineSpec
@@ -101,6 +101,12 @@ ln -s /work/project /work/b/node_modules/square-root
 cp /work/project/package.json /work/c/node_modules/square-root/
 printf '{"packages": {\\n  "node_modules/square-root": {\\n "version": "1.0.0",\\n "resolved": "file:a.tgz"\\n' \\
   > /work/c/node_modules/.package-lock.json
+mkdir -p /work/d/node_modules/square-root /work/e/node_modules/square-root
+cp /work/project/package.json /work/d/node_modules/square-root/
+cp /work/project/package.json /work/e/node_modules/square-root/
+printf '{"packages": {\\n  "node_modules/square-root": {\\n "version": "1.0.0",\\n "resolved": "https://r/a.tgz"\\n' \\
+  > /work/e/node_modules/.package-lock.json
+mkdir -p /work/f/node_modules/a; echo 'print(1)' > /work/f/node_modules/a/node_modules
 echo 'int main(void) { return 0; }' > /tmp/a.c; cc -o /work/tool /tmp/a.c
 """
 
@@ -111,16 +117,20 @@ def test_installed_copies_and_programs_are_found_on_a_machine(tmp_path: Path) ->
     try:
         done = machine.execute(["/bin/bash", "-c", PLACE], timeout=30)
         assert done.exit_status == 0, done.output
-        found = {
-            (one.place.split("/")[-3], one.version, one.local) for one in installed(machine, ("square-root", "$(x)"))
-        }
+        own = pin(tmp_path / "own", {"project/package.json": '{"name": "square-root", "version": "1.0.0"}'})
+        every = installed(machine, ("square-root", "$(x)"), packages(own))
+        found = {(one.place.split("/")[-3], one.version, one.local) for one in every}
         assert found == {
             ("python3.11", "3.0", False), ("python3.11", "1.1", True),
             ("a", "2.0.0", False), ("b", "1.0.0", True), ("c", "1.0.0", True),
+            ("d", "1.0.0", True), ("e", "1.0.0", False),
         }  # fmt: skip
-        own = read_scripts(machine, [("/work/tool", "/", False), ("/bin/ls", "/", False)], search=(), pinned=tmp_path)
-        assert {word: (one.place, (one.program or b"")[:4]) for word, one in own.items()} == {
-            "/work/tool": ("/work/tool", b"\x7fELF")
+        odd = "/work/f/node_modules/a/node_modules"
+        words = [(word, "/", False) for word in ("/work/tool", "/bin/ls", odd)]
+        scripts = read_scripts(machine, words, search=(), pinned=tmp_path)
+        assert {word: (one.place, (one.program or b"")[:4]) for word, one in scripts.items()} == {
+            "/work/tool": ("/work/tool", b"\x7fELF"),
+            odd: (odd, b""),
         }
     finally:
         machine.destroy()

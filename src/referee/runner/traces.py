@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from referee.benchmarks.bringup.installed import installed
-from referee.benchmarks.bringup.origin import module_names, of_the_project, promises
+from referee.benchmarks.bringup.origin import module_names, of_the_project, packages, promises
 from referee.benchmarks.bringup.scripts import program, script_text
 from referee.core.records import CompiledFacts, ListenerFacts
 from referee.core.report import Report, Verification
@@ -91,7 +91,7 @@ class Traces:
         }
         if borne_out:
             with contextlib.suppress(MachineFault):
-                facts["installed"] = installed(machine, names)
+                facts["installed"] = installed(machine, names, packages(self._pinned))
         return facts
 
 

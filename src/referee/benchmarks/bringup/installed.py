@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from referee.benchmarks.bringup.trusted import look
 from referee.core.records import InstalledFacts
@@ -12,15 +12,19 @@ from referee.protocols import Machine
 
 _MOST = 40
 # Debian's own packages are the machine's. A package of Python leaves a directory that tells its version, and where it
-# came from when that was no registry; one of Node its own package.json, and a link or a line where it was a file.
+# came from when that was no registry; one of Node its own package.json, and a link or a line where it was a file. A
+# global one and those of other tools than npm have no such line, whatever they came from: 6c and 72 are told alone.
 _FIND = """
 hex() { $B od -An -v -tx1 | $B tr -d ' \\n'; }
 node() {
   for name; do
     [ -f "$at/$name/package.json" ] || continue
     local=; [ ! -L "$at/$name" ] || local=6c
-    if $B grep -sF -A 3 "\\"node_modules/$name\\": {" "$at/.package-lock.json" |
-      $B grep -q '"resolved": "file:'; then local=6c; fi
+    told=$($B grep -sF -A 3 "\\"node_modules/$name\\": {" "$at/.package-lock.json" | $B grep '"resolved": "')
+    case "$told" in
+      *'"resolved": "file:'*|*'"resolved": "git'*) local=6c;;
+      *'"resolved": "http'*) local=${local:-72};;
+    esac
     echo "node $(printf %s "$at/$name" | hex) $($B head -c 100000 "$at/$name/package.json" | hex) $local"
   done
 }
@@ -44,12 +48,16 @@ done
 """
 
 
-def installed(machine: Machine, names: Iterable[str]) -> tuple[InstalledFacts, ...]:
+def installed(
+    machine: Machine, names: Iterable[str], pinned: Container[tuple[str, str]] = ()
+) -> tuple[InstalledFacts, ...]:
     """The installed packages of Python and Node that are called so.
 
     Args:
         machine: the attempt's machine.
         names: what the project is called.
+        pinned: names and versions of the packages of Node in the pinned tree: where it is not told whether a copy came
+            from a file, one of these may have been packed from it.
 
     Raises:
         MachineFault: the machine could not be asked.
@@ -68,7 +76,10 @@ def installed(machine: Machine, names: Iterable[str]) -> tuple[InstalledFacts, .
             case ["node", place, package, *more]:
                 told = _version(_text(package))
                 if told is not None:
-                    found.append(InstalledFacts(place=_text(place), version=told, local=bool(more)))
+                    at = _text(place)
+                    name = at.rpartition("/node_modules/")[2]
+                    local = more == ["6c"] or (not more and (name, told) in pinned)
+                    found.append(InstalledFacts(place=at, version=told, local=local))
     return tuple(sorted(found, key=lambda one: one.place)[:_MOST])
 
 

@@ -126,7 +126,8 @@ def module_names(root: Path) -> frozenset[str]:
     for name, path in pinned_files(root / "project").items():
         found |= _names_of(name)
         if PurePosixPath(name).name == "package.json" and path.stat().st_size <= _MOST_FILE:
-            found |= _package_name(path.read_bytes())
+            package = _said(path.read_bytes(), "name")
+            found |= set() if package is None else {package}
     for path in pinned_files(root / "subject").values():
         found |= {one for name in _members(path) for one in _names_of(name)}
     return frozenset(found)
@@ -139,13 +140,28 @@ def _names_of(name: str) -> set[str]:
     return {path.name.split(".", 1)[0], *(part for part in path.parts[:-1] if part not in {"src", "lib"})}
 
 
-def _package_name(data: bytes) -> set[str]:
+@lru_cache(maxsize=2)
+def packages(root: Path) -> frozenset[tuple[str, str]]:
+    """Names and versions of the packages of Node in the pinned tree, as their ``package.json`` say.
+
+    Args:
+        root: the placement's root on the host.
+    """
+    every = (
+        (_said(path.read_bytes(), "name"), _said(path.read_bytes(), "version"))
+        for name, path in pinned_files(root / "project").items()
+        if PurePosixPath(name).name == "package.json" and path.stat().st_size <= _MOST_FILE
+    )
+    return frozenset((name, version) for name, version in every if name is not None and version is not None)
+
+
+def _said(data: bytes, key: str) -> str | None:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        return set()
-    name = document.get("name") if isinstance(document, dict) else None
-    return {name} if isinstance(name, str) else set()
+        return None
+    value = document.get(key) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def _members(path: Path) -> list[str]:

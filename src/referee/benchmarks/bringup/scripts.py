@@ -167,7 +167,8 @@ def _of_a_package(machine: Machine, place: str) -> bool:
         return True
     if "node_modules" not in path.parts[:-2]:
         return False
-    at = len(path.parts) - 1 - path.parts[::-1].index("node_modules")
+    # The last one that a package can stand in: what is called so at the end may be a file.
+    at = len(path.parts) - 3 - path.parts[:-2][::-1].index("node_modules")
     name = path.parts[at + 1 : at + (3 if path.parts[at + 1].startswith("@") else 2)]
     try:
         return (
