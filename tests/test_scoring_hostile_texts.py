@@ -9,7 +9,7 @@ from referee.core.records import ListenerFacts
 from referee.core.report import Verification
 from referee.scoring.citations import quoted
 from referee.scoring.command_parts import parts, same_version
-from referee.scoring.serving import imported
+from referee.scoring.serving import imported, served_file
 from referee.scoring.stand_ins import Behind, foreign
 
 
@@ -113,3 +113,9 @@ def test_a_server_that_brings_in_the_project_by_its_name_is_no_stand_in() -> Non
     texts = {"/work/stub.py": text}
     assert foreign(one, Behind(texts, known, project=frozenset({"Acme-Widgets"}))) is None
     assert foreign(one, Behind(texts, known, project=frozenset({"other"}))) is not None
+
+
+def test_a_number_of_workers_is_no_module() -> None:
+    argv = ("gunicorn", "-w", "4", "stub:app")
+    one = ListenerFacts(port=8000, address="127.0.0.1", pid=9, executable=None, argv=argv, cwd="/work")
+    assert served_file(one) == "/work/stub.py"

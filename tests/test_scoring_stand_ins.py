@@ -276,6 +276,7 @@ def copy(version: str, *, local: bool = False) -> InstalledFacts:
         ("pip install square && square 12", "1.1.4", None, [copy("3.0")], False),
         ("pip install square && square 12", "1.1.4", None, [], False),
         ("pip install square==1.1.4 && square 12", "1.1.4", None, [], True),
+        ("pip install square other==1.0 && square 12", "1.1.4", None, [copy("3.0")], False),
         ("pip install square && square 12", None, None, [copy("3.0")], False),
         ("pip install square && square 12", None, None, [copy("3.0", local=True)], True),
         (

@@ -179,8 +179,9 @@ class Observer:
                     self._traces.script(machine, place, text)
 
     def _keep(self) -> None:
-        behind = {place: text for place, text in self._behind.items() if text is not None}
-        known = self._traces.known
+        # A look that is late may still add to these.
+        behind = {place: text for place, text in self._behind.copy().items() if text is not None}
+        known = self._traces.known.copy()
         if behind or self._named or known or self._promised:
             data = scripts_bytes(Scripts(named=self._named, behind=behind, known=known, promised=self._promised))
             (self._directory / SCRIPTS_NAME).write_bytes(data)

@@ -85,7 +85,7 @@ class Traces:
             borne_out: the re-run bears the report out: only then it matters which copies are installed, and the whole
                 machine is walked for them.
         """
-        told = {place: own for place, own in self._compiled.items() if own is not None}
+        told = {place: own for place, own in self._compiled.copy().items() if own is not None}
         facts: dict[str, Any] = {
             "compiled": tuple(CompiledFacts(place=place, of_the_project=told[place]) for place in sorted(told))
         }

@@ -167,10 +167,13 @@ def brings_pinned(
         commit: the pinned commit of a repository.
         installed: packages of the project's name.
     """
+    names = tuple(names)
     if not brings(command, names, scripts, version=version):
         return False
     if version is not None:
-        exact = any(_EXACT.search(word) for step in take_apart(command, role, scripts).steps for word in step.words)
+        known = [_plain(name) for name in names if len(_plain(name)) > 1]
+        words = (word for step in take_apart(command, role, scripts).steps for word in step.words)
+        exact = any(_EXACT.search(word) and any(name in _plain(word) for name in known) for word in words)
         return exact or any(same_version(one.version, version) for one in installed)
     texts = (command, *(scripts or {}).values())
     checked_out = commit is not None and any(commit[:_SHORT_COMMIT] in text for text in texts)

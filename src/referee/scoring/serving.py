@@ -64,8 +64,8 @@ def served_file(listener: ListenerFacts) -> str | None:
             value = value if equals else (rest.pop(0) if rest else "")
             if option in _DIRECTORIES:
                 cwd = posixpath.join(cwd, value)
-            else:
-                told = value
+            else:  # gunicorn is told a number of workers alike
+                told = told if value.isdigit() else value
         elif not told and option not in {"run", "dev", "serve", "web"} and not equals:
             told = option if _SERVED_FILE.fullmatch(option) or ":" in option else told
     if not told and words[at].endswith("flask"):
