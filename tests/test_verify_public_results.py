@@ -196,3 +196,20 @@ def test_a_stranger_finds_what_was_forged(site: Path, forge: Callable[[Path], ob
     forge(site)
     with pytest.raises(Finding, match=said):
         verify_public(site)
+
+
+def test_a_revealed_mapping_is_held_against_the_runs_of_every_edition(tmp_path: Path) -> None:
+    """An agent that was only measured under an older edition stands on no line of the newest board."""
+    written = Written(tmp_path)
+    written.write((Try("r-now", "square"), Try("r-then", "square", edition=1, agent="acme-coder-9000")))
+    mapping = keep_mapping(tmp_path / "names.json", agents_of(written.records.read()))
+    site = tmp_path / "site"
+    pages.build(Facts(written.records.read(), written.evidence, mapping=mapping), site)
+    assert verify_public(site, mapping).names
+    (named,) = mapping.agents
+    other = "sha256:" + "ab" * 32
+    for file in site.rglob("*.json"):
+        file.write_text(file.read_text().replace(named.commitment(), other))
+    assert verify_public(site).runs == 2, "nothing that the site says of itself tells"
+    with pytest.raises(Finding, match=f"{named.label} is not the configuration"):
+        verify_public(site, mapping)

@@ -86,7 +86,7 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
     with formed("evidence/"):
         _nothing_loose(site, seen)
     if names is not None:
-        _names(index, site, names)
+        _names(index, names)
         done.names = True
     return done
 
@@ -338,17 +338,17 @@ def _results(site: Path, index: dict[str, Any], shown: list[tuple[_Run, Shown]],
             raise Finding(f"index.json and subjects/{name}.json do not say the same of {name}")
 
 
-def _names(index: dict[str, Any], site: Path, names: Mapping) -> None:
+def _names(index: dict[str, Any], names: Mapping) -> None:
+    """Of every run, whatever board it is on: boards have the identities of runs (``check_identities``)."""
     if names.digest() != index.get("names"):
         raise Finding(
             "the mapping is not the one that the site quotes",
             todo="take the mapping of the day on which the site was built",
         )
     known = {one.label: one.commitment() for one in names.agents}
-    for line in _document(site / "board.json")["standings"]:
-        label = line["agent"]["label"]
-        if label in known and line["agent"]["digest"] != known[label]:
-            raise Finding(f"{label} is not the configuration that the mapping names")
+    for run in index["runs"]:
+        if known.get(run["agent"], run["agent_digest"]) != run["agent_digest"]:
+            raise Finding(f"{run['agent']} is not the configuration that the mapping names")
 
 
 def _nothing_loose(site: Path, seen: set[str]) -> None:
