@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from referee.errors import Finding
+from referee.errors import CouldNotVerify, Finding
 from referee.publish import pages
 from referee.publish.facts import Facts, agents_of
 from referee.publish.mapping import keep_mapping
@@ -213,3 +213,15 @@ def test_a_revealed_mapping_is_held_against_the_runs_of_every_edition(tmp_path: 
     assert verify_public(site).runs == 2, "nothing that the site says of itself tells"
     with pytest.raises(Finding, match=f"{named.label} is not the configuration"):
         verify_public(site, mapping)
+
+
+def test_a_site_from_before_editions_had_boards_is_not_called_changed(site: Path) -> None:
+    edit(site / "index.json", lambda told: [run.pop("edition") for run in told["runs"]])
+    with pytest.raises(CouldNotVerify, match="built before each edition"):
+        verify_public(site)
+
+
+def test_a_run_that_hides_its_edition_is_found(site: Path) -> None:
+    everywhere(site, "r-claim", lambda run: run.pop("edition"))
+    with pytest.raises(Finding):
+        verify_public(site)

@@ -32,7 +32,7 @@ from referee.publish.neutral import public_facts, public_lock
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.verify import MANIFEST_SCHEMA
 from referee.runner.verify_results import Shown, check_boards, check_runs, check_subjects, current
-from referee.runner.verify_told import check_identities, formed, told_of_run
+from referee.runner.verify_told import check_age, check_identities, formed, told_of_run
 from referee.scoring.attempts import Judgement, judge
 from referee.scoring.bringup import EDITIONS
 from referee.scoring.cold import judge_replay
@@ -64,6 +64,7 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
 
     Raises:
         NothingMatched: there is no site.
+        CouldNotVerify: it was built before its documents told what that takes.
         Finding: the first thing that does not hold.
     """
     if not (site / "index.json").is_file():
@@ -73,6 +74,7 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
     shown: list[tuple[_Run, Shown]] = []
     seen: set[str] = set()
     with formed("index.json"):
+        check_age(index)
         listings = [(str(listed["run"]), dict(listed)) for listed in index["runs"]]
     for name, listed in listings:
         run = _Run(site, name, done, seen)

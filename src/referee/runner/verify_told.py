@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from referee.core.records import AttemptEnded, AttemptFound
-from referee.errors import Finding
+from referee.errors import CouldNotVerify, Finding
 from referee.publish.attachments import Attachments
 from referee.publish.spent import spent_document
 from referee.scoring.money import Bill, add_up
@@ -28,6 +28,19 @@ def formed(name: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OSError) as exc:
         raise Finding(f"{name} has not the form that its schema says ({type(exc).__name__})", todo=_TODO) from exc
+
+
+def check_age(index: Mapping[str, Any]) -> None:
+    """Whether a site tells what it takes to make its results again.
+
+    Raises:
+        CouldNotVerify: it was built before each edition had a board of its own: none of its runs says its edition.
+    """
+    if index["runs"] and not any("edition" in run for run in index["runs"] if run["run"]):
+        raise CouldNotVerify(
+            "the site was built before each edition had a board of its own, so its results cannot be made again here",
+            todo="check it with the program that built it, or ask for the site built anew",
+        )
 
 
 class _Served:
