@@ -336,7 +336,17 @@ class Keys(Protocol):
         """Let go of sockets and threads; keys of this process are deleted."""
 
 
-class Evidence(Protocol):
+class KeptEvidence(Protocol):
+    """Evidence that is only read."""
+
+    def open(self, digest: str) -> BinaryIO:
+        """Open a blob for reading. Raises ``Finding`` when it is not there."""
+
+    def path(self, digest: str) -> Path:
+        """Where the blob lies."""
+
+
+class Evidence(KeptEvidence, Protocol):
     """The content-addressed store of bytes."""
 
     def keep(self, name: str, source: Path | bytes, *, given_up: bool = False) -> EvidenceRef:
@@ -344,12 +354,6 @@ class Evidence(Protocol):
 
         ``given_up``: nobody writes to the file ``source`` any more, so it need not be copied; its name stays.
         """
-
-    def open(self, digest: str) -> BinaryIO:
-        """Open a blob for reading. Raises ``Finding`` when it is not there."""
-
-    def path(self, digest: str) -> Path:
-        """Where the blob lies."""
 
 
 class Records(Protocol):

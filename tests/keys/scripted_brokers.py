@@ -18,6 +18,7 @@ import hashlib
 import json
 import secrets
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -62,7 +63,7 @@ class _Server(ThreadingHTTPServer):
         """Who asked went away: no matter."""
 
 
-class ScriptedBroker:
+class ScriptedBroker(ABC):
     """What both have in common."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
@@ -138,11 +139,11 @@ class ScriptedBroker:
                 return fault
         return None
 
+    @abstractmethod
     def do(
         self, method: str, path: str, query: dict[str, str], body: dict[str, Any], credential: str
     ) -> tuple[int, dict[str, Any]]:
         """Carry out a call: its status and answer."""
-        raise NotImplementedError
 
     def by_secret(self, secret: str) -> Key | None:
         """The key of that secret that lives and is not blocked."""

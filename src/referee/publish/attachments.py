@@ -17,7 +17,7 @@ from referee.core.records import AttemptEnded, AttemptFound, EvidenceRef, Replay
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
 from referee.core.transcript import PlainText
 from referee.errors import Finding, ReportRejected, UsageError
-from referee.protocols import Evidence
+from referee.protocols import KeptEvidence
 from referee.publish.views import FileView, LogView, PackageView, StepView
 
 #: Bytes of a log that a page shows from its beginning and from its end.
@@ -71,7 +71,7 @@ PHASES = {
 class Attachments:
     """The evidence of one run, by file name."""
 
-    def __init__(self, ended: AttemptEnded | AttemptFound | Replayed | None, evidence: Evidence) -> None:
+    def __init__(self, ended: AttemptEnded | AttemptFound | Replayed | None, evidence: KeptEvidence) -> None:
         self._ended = ended
         self._evidence = evidence
         self._refs: Mapping[str, EvidenceRef] = {ref.name: ref for ref in ended.evidence} if ended else {}

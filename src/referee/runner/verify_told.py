@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from referee.core.records import AttemptEnded, AttemptFound
 from referee.errors import CouldNotVerify, Finding
@@ -44,7 +44,7 @@ def check_age(index: Mapping[str, Any]) -> None:
 
 
 class _Served:
-    """The evidence of a site, by digest (of ``protocols.Evidence``, what is read here)."""
+    """The evidence of a site, by digest (``protocols.KeptEvidence``)."""
 
     def __init__(self, site: Path) -> None:
         self._site = site
@@ -57,10 +57,6 @@ class _Served:
         """Where a file lies."""
         digits = digest.rpartition(":")[2]
         return self._site / "evidence" / digits[:2] / f"{digits}.bin"
-
-    def keep(self, name: str, source: Path | bytes, *, given_up: bool = False) -> NoReturn:
-        """Nothing is kept."""
-        raise NotImplementedError(name, source, given_up)
 
 
 def told_of_run(document: Mapping[str, Any], end: AttemptEnded | AttemptFound, site: Path) -> str | None:
