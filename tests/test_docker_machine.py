@@ -290,6 +290,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.alone
 def test_reap_after_kill_leaves_no_container_no_volume(sandbox: DockerSandbox, engine: Any) -> None:
     run = f"docker-killed-{uuid.uuid4().hex[:8]}"
     child = subprocess.Popen([sys.executable, "-c", HARNESS, run], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -309,6 +310,7 @@ def test_reap_after_kill_leaves_no_container_no_volume(sandbox: DockerSandbox, e
     assert not engine.volumes(filters=label)["Volumes"]
 
 
+@pytest.mark.alone
 def test_reap_removes_a_volume_whose_container_is_gone(sandbox: DockerSandbox, engine: Any) -> None:
     name = f"referee-test-{uuid.uuid4().hex[:8]}"
     dead = this_process().rpartition("/")[0] + "/1"
@@ -317,6 +319,7 @@ def test_reap_removes_a_volume_whose_container_is_gone(sandbox: DockerSandbox, e
     assert name not in [volume["Name"] for volume in engine.volumes()["Volumes"] or ()]
 
 
+@pytest.mark.alone
 def test_reap_removes_a_stale_network_and_keeps_the_shared_one(sandbox: DockerSandbox, engine: Any, make: Make) -> None:
     make()
     name = f"referee-old-{uuid.uuid4().hex[:8]}"

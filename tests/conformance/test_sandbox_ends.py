@@ -201,6 +201,7 @@ def let_go(child: subprocess.Popen[str]) -> None:
             pipe.close()
 
 
+@pytest.mark.alone
 def test_reap_removes_the_machine_of_a_dead_owner_only(make: Make, candidate: Any) -> None:
     mine = make()
     other_run = f"conformance-orphan-{time.time_ns()}"
@@ -218,6 +219,7 @@ def test_reap_removes_the_machine_of_a_dead_owner_only(make: Make, candidate: An
     assert not any(other_run in sentence for sentence in candidate.sandbox.reap())
 
 
+@pytest.mark.alone
 def test_reap_removes_what_is_long_past_its_deadline(candidate: Any) -> None:
     run_name = f"conformance-late-{time.time_ns()}"
     child = owner(candidate, run_name, seconds=-86_400)
