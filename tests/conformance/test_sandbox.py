@@ -375,7 +375,8 @@ def test_environment_is_clean_and_the_path_trusted(make: Make, monkeypatch: pyte
 
 def test_ca_bundle_is_there_and_announced(make: Make, bundle: Path) -> None:
     machine = make(ca_bundle=bundle)
-    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"):
+    python, node = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"), ("NODE_EXTRA_CA_CERTS", "NPM_CONFIG_CAFILE")
+    for name in (*python, *node, "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "CARGO_HTTP_CAINFO"):
         assert run(machine, f'cat "${name}"')[1] == "# conformance bundle\n", name
 
 

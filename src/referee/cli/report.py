@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ import typer
 from referee.cli.options import JsonOption
 from referee.core.report import MAX_REPORT_BYTES, Report, parse_report
 from referee.errors import EXIT_USAGE, NothingMatched, ReportRejected
+from referee.regular_files import open_regular
 from referee.scoring.bringup import claims_of, score
 from referee.scoring.render import points
 
@@ -66,17 +66,14 @@ def _read(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read(MAX_REPORT_BYTES + 1)
     try:
-        descriptor = os.open(Path(file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_regular(file)
     except FileNotFoundError as exc:
         raise NothingMatched(f"there is no file {file}") from exc
     except OSError as exc:
         why = "it is a symlink" if Path(file).is_symlink() else exc.strerror
         raise ReportRejected(f"the report {file} cannot be read: {why}") from exc
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(descriptor)
-        raise ReportRejected(f"the report {file} is no regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        if found.st_size > MAX_REPORT_BYTES:
-            raise ReportRejected(f"the report has {found.st_size} bytes, more than {MAX_REPORT_BYTES}")
+        size = os.fstat(descriptor).st_size
+        if size > MAX_REPORT_BYTES:
+            raise ReportRejected(f"the report has {size} bytes, more than {MAX_REPORT_BYTES}")
         return stream.read(MAX_REPORT_BYTES + 1)

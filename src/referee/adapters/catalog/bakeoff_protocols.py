@@ -7,7 +7,6 @@ what they say is frozen with the rest.
 from __future__ import annotations
 
 import os
-import stat
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ from referee.core.cases import Suite
 from referee.core.facts import Fact
 from referee.core.suite_file import parse_suite
 from referee.errors import ConfigError, NothingMatched
+from referee.regular_files import open_regular
 
 PROTOCOL = "protocol.toml"
 CASES = "cases.json"
@@ -120,14 +120,12 @@ def digest_of_files(files: dict[str, bytes]) -> str:
 def _read(directory: Path, name: str) -> bytes:
     """The bytes of a regular file; no link is followed, so that what is frozen lies where it says."""
     try:
-        descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_regular(directory / name)
     except FileNotFoundError as exc:
         raise ConfigError(f"the protocol {directory.name} has no {name}", todo="restore it, or init it anew") from exc
     except OSError as exc:
         raise ConfigError(f"{name} of the protocol {directory.name} cannot be read: {exc.strerror}") from exc
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ConfigError(f"{name} of the protocol {directory.name} is no regular file")
         return file.read()
 
 

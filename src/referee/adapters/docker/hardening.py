@@ -13,6 +13,7 @@ from referee.adapters.docker.network import BUSYBOX, TRUSTED_TOOLS
 from referee.core.records import Limits
 from referee.errors import UsageError
 from referee.protocols import TRUSTED_PATH, MachineSpec
+from referee.trust import CA_BUNDLE, announced
 
 #: What root inside keeps. Everything else is dropped, among it NET_ADMIN, NET_RAW, SYS_ADMIN, SYS_PTRACE and MKNOD.
 CAPABILITIES: Mapping[str, str] = {
@@ -29,25 +30,13 @@ CAPABILITIES: Mapping[str, str] = {
     "AUDIT_WRITE": "sudo and su report through PAM",
 }
 
-CA_BUNDLE = "/etc/referee/ca-bundle.pem"
-#: Each client's own name for "trust these certificates".
-CA_VARIABLES = (
-    "SSL_CERT_FILE",
-    "PIP_CERT",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "NODE_EXTRA_CA_CERTS",
-    "NPM_CONFIG_CAFILE",
-    "CARGO_HTTP_CAINFO",
-)
 APT_FRAGMENT = "/etc/apt/apt.conf.d/90referee-ca"
 SHARED_MEMORY_BYTES = 512 * 1024**2
 
 
 def environment(spec: MachineSpec) -> dict[str, str]:
     """The variables of every process of the machine."""
-    certificates = dict.fromkeys(CA_VARIABLES, CA_BUNDLE) if spec.ca_bundle else {}
+    certificates = announced(spec.ca_bundle)
     return {"PATH": TRUSTED_PATH, "HOME": "/root", "LANG": "C.UTF-8", **certificates, **spec.environment}
 
 

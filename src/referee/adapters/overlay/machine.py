@@ -22,6 +22,7 @@ from referee.core.records import QuietFacts
 from referee.disk_use import allocated_bytes
 from referee.errors import MachineFault, ReportRejected
 from referee.protocols import TRUSTED_PATH, Completed, MachineSpec
+from referee.trust import CA_BUNDLE, announced
 
 _CHUNK = 65536
 #: After a command has ended, what still stands in its pipe is taken; a process it left behind may write on for ever.
@@ -31,16 +32,6 @@ _TAKE_SILENCE = 60.0
 #: How often a command that runs is asked whether it is to be stopped, seconds.
 _STOP_EVERY = 0.01
 _UNPACK = 'mkdir -p -- "$1" && exec tar --extract --no-same-owner --preserve-permissions --directory="$1" --file=-'
-CA_BUNDLE = "/etc/referee/ca-bundle.pem"
-CA_VARIABLES = (
-    "SSL_CERT_FILE",
-    "PIP_CERT",
-    "REQUESTS_CA_BUNDLE",
-    "NODE_EXTRA_CA_CERTS",
-    "GIT_SSL_CAINFO",
-    "CURL_CA_BUNDLE",
-    "CARGO_HTTP_CAINFO",
-)
 
 
 class OverlayMachine:
@@ -73,8 +64,7 @@ class OverlayMachine:
         self._environment = {"PATH": TRUSTED_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
         if spec.ca_bundle is not None:
             self._inputs[str(spec.ca_bundle.resolve())] = CA_BUNDLE
-            self._environment |= dict.fromkeys(CA_VARIABLES, CA_BUNDLE)
-        self._environment |= dict(spec.environment)
+        self._environment |= {**announced(spec.ca_bundle), **spec.environment}
         self._namespace = self._live()
         uppers = [self._directory / layer["upper"] for layer in layers]
         self._disk = DiskWatch(uppers, spec.limits.disk_bytes)

@@ -21,6 +21,7 @@ from referee.adapters.store.exclusive import create_exclusively, write_whole, wr
 from referee.core.bakeoff import AnswerRef
 from referee.core.canonical import digest_of_bytes
 from referee.errors import Finding
+from referee.regular_files import open_regular
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _LONGEST_HEAD = 1 << 16
@@ -218,7 +219,7 @@ class AnswerReader:
         if not is_log(name):
             raise Finding(f"{name!r} is no name of an evidence log")
         try:
-            descriptor = os.open(self._root / name, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = open_regular(self._root / name)
         except OSError as exc:
             raise Finding(f"the evidence log {name} cannot be read: {exc.strerror}") from exc
         if self._open is not None:

@@ -8,7 +8,6 @@ its owner gives up is linked instead of copied where it lies on the same file sy
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import re
@@ -21,6 +20,7 @@ from typing import BinaryIO
 from referee.adapters.store.durable import sync_directory
 from referee.core.records import EvidenceRef
 from referee.errors import CouldNotVerify, DigestMismatch, Finding, UsageError
+from referee.regular_files import open_regular
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -122,16 +122,13 @@ class LocalEvidence:
         try:
             inside = os.open(path.parent, _DIRECTORY)
             try:
-                descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=inside)
+                descriptor = open_regular(path.name, inside=inside)
             finally:
                 os.close(inside)
         except FileNotFoundError as exc:
             raise Finding(f"the evidence {digest} is not in the store", todo=f"restore {path} from a copy") from exc
         except OSError as exc:
             raise Finding(f"the evidence {digest} cannot be read: {exc.strerror}") from exc
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise Finding(f"the evidence {digest} is no regular file")
         return os.fdopen(descriptor, "rb")
 
     def check(self, digest: str) -> int:
@@ -205,11 +202,9 @@ def _write(root: int, temporary: str, source: Path | bytes) -> tuple[str, int]:
 
 def _link(root: int, temporary: str, source: Path) -> tuple[str, int] | None:
     """Give a file a second, temporary name in the store, synced and read-only; None where that is not possible."""
-    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = open_regular(source)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
         try:
             os.link(source, temporary, dst_dir_fd=root, follow_symlinks=False)
         except OSError:
@@ -231,11 +226,7 @@ def _pieces(source: Path | bytes) -> Iterator[bytes]:
     if isinstance(source, bytes):
         yield source
         return
-    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file")
-    with os.fdopen(descriptor, "rb") as file:
+    with os.fdopen(open_regular(source), "rb") as file:
         while piece := file.read(_PIECE):
             yield piece
 

@@ -12,6 +12,15 @@ from pathlib import Path
 from referee.errors import CouldNotVerify
 
 
+def open_lock(root: Path, name: str) -> int:
+    """The descriptor of the empty file ``root/name`` that a lock is held on, made where there is none.
+
+    Raises ``OSError``.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    return os.open(root / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+
+
 @contextlib.contextmanager
 def alone(root: Path, work: str, *, busy: str, todo: str) -> Iterator[None]:
     """Hold the lock of a piece of work; a kill lets go of it.
@@ -27,8 +36,7 @@ def alone(root: Path, work: str, *, busy: str, todo: str) -> Iterator[None]:
     """
     name = f".lock-{hashlib.sha256(work.encode()).hexdigest()[:32]}"
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(root / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        descriptor = open_lock(root, name)
     except OSError as exc:
         raise CouldNotVerify(
             f"no lock can be made in {root.name}: {exc.strerror}", todo="see that the workspace can be written"

@@ -10,22 +10,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
-import stat
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from referee.adapters.store.durable import sync_directory
+from referee.adapters.store.exclusive import create_exclusively
+from referee.adapters.store.locks import open_lock
 from referee.core.canonical import canonical_bytes
 from referee.core.chain import Link, forge, genesis, read_chain
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, BakeoffRecord, Record
 from referee.errors import CouldNotVerify, Finding, InternalError
+from referee.regular_files import open_regular
 
 Kind = TypeVar("Kind")
 
@@ -112,17 +111,7 @@ class RecordFiles:
             return digest
 
     def _open(self) -> int:
-        made = not self.root.is_dir()
-        self.root.mkdir(parents=True, exist_ok=True)
-        if made:
-            sync_directory(self.root.parent)
-        token = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(8)}"
-        self._name = f"{self._kind}-{token}.jsonl"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        descriptor = os.open(self.root / self._name, flags, 0o644)
-        # Blocking: a reader that asks whether the writer lives holds the lock for the time of one read.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        sync_directory(self.root)
+        descriptor, self._name = create_exclusively(self.root, self._kind, ".jsonl")
         self._descriptor = descriptor
         self._prev = genesis(self._name)
         return descriptor
@@ -202,8 +191,7 @@ class RecordFiles:
 
     @contextlib.contextmanager
     def _holding(self, name: str) -> Iterator[None]:
-        self.root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.root / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        descriptor = open_lock(self.root, name)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -243,12 +231,9 @@ def _parse(file: RecordFile, kinds: TypeAdapter[Kind]) -> list[Kind]:
 
 def _read_file(path: Path) -> RecordFile:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_regular(path)
     except OSError as exc:
         raise Finding(f"the record file {path.name} cannot be read: {exc.strerror}") from exc
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Finding(f"the record file {path.name} is no regular file")
     with os.fdopen(descriptor, "rb") as file:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from referee.core.chain import genesis
 from referee.core.facts import Fact
 from referee.core.tallies import ShardFact
 from referee.errors import Finding, NothingMatched, UsageError
+from referee.regular_files import open_regular
 
 _NAME = re.compile(r"results-[A-Za-z0-9-]{1,80}\.jsonl")
 #: What helps against a shard that was changed.
@@ -190,12 +190,9 @@ def _alike(opened: ShardOpened) -> tuple[bytes, ...]:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_regular(path)
     except OSError as exc:
         raise Finding(f"the shard {path.name} cannot be read: {exc.strerror}") from exc
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Finding(f"the shard {path.name} is no regular file")
     return os.fdopen(descriptor, "rb", buffering=1 << 20)
 
 

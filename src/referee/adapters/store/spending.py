@@ -18,6 +18,7 @@ from referee.adapters.store.exclusive import create_exclusively, write_whole
 from referee.core.bakeoff import SpendBound
 from referee.core.chain import forge, genesis, read_chain
 from referee.errors import CouldNotVerify, Finding
+from referee.regular_files import open_regular
 
 PREFIX = "spend"
 _FULL_DISK = "see that the disk of the workspace has room and can be written, then run again: it fills the gaps"
@@ -108,7 +109,8 @@ def read_bounds(path: Path) -> list[SpendBound]:
         Finding: a line does not continue the chain, or is no bound of the same run and account.
     """
     try:
-        links, _ = read_chain(path.read_bytes(), file_name=path.name)
+        with os.fdopen(open_regular(path), "rb") as file:
+            links, _ = read_chain(file.read(), file_name=path.name)
         lines = [SpendBound.model_validate(link.body) for link in links]
     except OSError as exc:
         raise Finding(f"{path.name} cannot be read: {exc.strerror}") from exc

@@ -77,7 +77,8 @@ def _from_fresh_shell(shop: Workshop) -> Result:
 
 def _trust() -> str:
     """Certificates and language as the machine announces them to every shell."""
-    kept = [name for name in os.environ if name.endswith(("_CERT", "_CA_CERTS", "CAINFO", "CERT_FILE", "CA_BUNDLE"))]
+    ends = ("_CERT", "_CA_CERTS", "CAINFO", "CAFILE", "CERT_FILE", "CA_BUNDLE")
+    kept = [name for name in os.environ if name.endswith(ends)]
     kept += [name for name in ("LANG", "LC_ALL") if name in os.environ]
     return "".join(f"export {name}={os.environ[name]}; " for name in kept)
 
