@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
 
 from referee.adapters.sources import pip_client, registries
 from referee.cli import app
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_NOTHING_MATCHED, EXIT_USAGE, SourceUnreachable
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, EXIT_NOTHING_MATCHED, EXIT_USAGE, SourceUnreachable
 from tests.publish_workspace import Try, Written
 from tests.test_publish_terminal import referee
 
@@ -105,3 +106,12 @@ def test_an_answer_of_pip_that_was_cut_off_is_no_internal_error(tmp_path: Path) 
         patch.setattr(pip_client, "__file__", str(tmp_path / "pip_client.py"))
         with pytest.raises(SourceUnreachable, match="pip could not be asked for square: No space left"):
             registries.pypi_choose("square", None, sdist=False, scratch=tmp_path)
+
+
+def test_what_a_hostile_site_says_cannot_steer_the_terminal_that_checks_it(tmp_path: Path) -> None:
+    run = {"run": "r-1\x1b]0;owned\x07", "edition": 2}
+    (tmp_path / "index.json").write_text(json.dumps({"runs": [run], "subjects": []}))
+    done = referee(tmp_path, "verify", "--site", str(tmp_path))
+    assert done.returncode == EXIT_FINDING
+    assert r"r-1\x1b]0;owned\x07/run.json is missing" in done.stderr
+    assert "\x1b" not in done.stderr

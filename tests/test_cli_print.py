@@ -42,6 +42,7 @@ def test_what_an_agent_wrote_cannot_steer_the_terminal() -> None:
     console = Console(file=out, width=40)
     print_document(console, DOCUMENT)
     Progress(console).say(ATTEMPT["reason"])
+    Progress(console, quiet=True).warn(ATTEMPT["reason"])
     assert "\x1b" not in out.getvalue()
     assert "\x07" not in out.getvalue()
-    assert out.getvalue().count(r"\x1b]0;owned\x07 [bold]x[/nope]") == 2
+    assert out.getvalue().count(r"\x1b]0;owned\x07 [bold]x[/nope]") == 3

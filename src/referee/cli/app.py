@@ -91,9 +91,9 @@ def main() -> None:
     try:
         _call(sys.argv[1] if len(sys.argv) > 1 else None)
     except RefereeError as exc:
-        errors.print(f"referee: {exc.message}", markup=False, highlight=False)
+        _tell(errors, f"referee: {exc.message}")
         if exc.todo:
-            errors.print(f"  {exc.todo}", markup=False, highlight=False)
+            _tell(errors, f"  {exc.todo}")
         sys.exit(exc.exit_code)
     except KeyboardInterrupt:
         errors.print("referee: interrupted", markup=False)
@@ -105,12 +105,23 @@ def main() -> None:
         if isinstance(exc, OSError) and exc.errno in REFUSALS:
             named = exc.filename2 or exc.filename  # of a copy: where it was to go
             where = f"{named}: " if named else ""
-            errors.print(f"referee: the system refused: {where}{exc.strerror}", markup=False, highlight=False)
+            _tell(errors, f"referee: the system refused: {where}{exc.strerror}")
             errors.print("  see that there is room and that it can be written, then try again", markup=False)
             sys.exit(EXIT_COULD_NOT_VERIFY)
-        errors.print(f"referee: internal error: {type(exc).__name__}: {exc}", markup=False, highlight=False)
+        _tell(errors, f"referee: internal error: {type(exc).__name__}: {exc}")
         errors.print("  please report it with the command that you ran", markup=False)
         sys.exit(EXIT_INTERNAL)
+
+
+def _tell(errors: Console, sentence: str) -> None:
+    """Print what may quote somebody else's words, so that no terminal is steered by them."""
+    try:
+        from referee.publish.words import visible  # noqa: PLC0415 — only an error pays for the import
+
+        said = visible(sentence)
+    except OSError:  # a system that opens no file any more
+        said = ascii(sentence)[1:-1]
+    errors.print(said, markup=False, highlight=False)
 
 
 def _open_standard_streams() -> None:

@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from referee.cli.options import JsonOption, WorkspaceOption
+from referee.cli.progress import Spoken
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, check_host_disk, make_lane, make_workspace, open_bakeoff, open_stores
 from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_INTERRUPTED, EXIT_PASS
@@ -155,35 +156,14 @@ def _heard(interrupts: Interrupts, watch: Watch | None) -> Iterator[None]:
             loop.remove_signal_handler(one)
 
 
-class Watch:
+class Watch(Spoken):
     """Progress on stderr: rate, time left, spend and share of infrastructure errors for each target."""
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        self._console = console
-        self._quiet = quiet
-        self._status = None if quiet or not console.is_terminal else console.status("")
+        super().__init__(console, quiet=quiet)
         self._began: dict[str, float] = {}
-        self._shown = time.monotonic()
         self._ended: set[str] = set()
         self.labels: dict[str, str] = {}  # each target with its lane, once the protocol is read
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, sentence: str) -> None:
-        """One line that stays."""
-        if not self._quiet:
-            self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
-
-    def warn(self, sentence: str) -> None:
-        """One line that stays, for a person who asked for quiet too."""
-        self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
 
     def tick(self, targets: Sequence[Counts]) -> None:
         """What is done so far; shown live on a terminal, as a line now and then elsewhere."""

@@ -35,20 +35,17 @@ _LIVE_SECONDS = 0.2
 _PLAIN_SECONDS = 30.0
 
 
-class Progress:
-    """Shows phases and, on a terminal, the session's latest line."""
+class Spoken:
+    """Sentences that stay, and on a terminal that wants progress a line (``_status``) that is shown live."""
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
         self._console = console
         self._quiet = quiet
-        self._status: Status | None = None
-        self._phase = ""
-        self._began = self._shown = time.monotonic()
-        self._bytes = 0
+        self._status: Status | None = None if quiet or not console.is_terminal else console.status("")
+        self._shown = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal and not self._quiet:
-            self._status = self._console.status("")
+        if self._status is not None:
             self._status.start()
         return self
 
@@ -65,7 +62,17 @@ class Progress:
 
     def warn(self, sentence: str) -> None:
         """One line that stays, also where progress is not wanted."""
-        self._console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(words.visible(sentence), markup=False, highlight=False, soft_wrap=True)
+
+
+class Progress(Spoken):
+    """Shows phases and, on a terminal, the session's latest line."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        super().__init__(console, quiet=quiet)
+        self._phase = ""
+        self._began = self._shown
+        self._bytes = 0
 
     def tell(self, phase: str) -> None:
         """A phase begins."""
