@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from referee.cli.app import make_app
 from referee.core.records import AttemptPlanned, Correction, Replayed
-from referee.errors import EXIT_COULD_NOT_VERIFY, Finding
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, Finding, UsageError
 from referee.publish import pages
 from referee.publish.facts import Facts, agents_of
 from referee.publish.mapping import keep_mapping
@@ -157,6 +157,55 @@ def test_what_was_not_compared_is_not_said_to_hold(tmp_path: Path) -> None:
     verified = CliRunner().invoke(make_app("verify"), ["verify", "--workspace", str(tmp_path)])
     assert verified.exit_code == EXIT_COULD_NOT_VERIFY, verified.output
     assert verified.stdout.startswith("what could be compared holds; not all could be\n")
+
+
+@pytest.fixture
+def lettered(tmp_path: Path) -> Path:
+    """A workspace with one named agent and a built site."""
+    Written(tmp_path).write((Try("r-1", "square", agent="maker-1", end="open"),))
+    assert invoke("site", "build", tmp_path).exit_code == EXIT_PASS
+    assert invoke("verify", tmp_path).exit_code == EXIT_PASS
+    return tmp_path
+
+
+def invoke(*arguments: str | Path) -> Result:
+    *command, workspace = map(str, arguments)
+    return CliRunner().invoke(make_app(command[0]), [*command, "--workspace", workspace])
+
+
+def test_a_missing_mapping_is_said_to_be_missing_and_no_page_to_be_changed(lettered: Path) -> None:
+    (lettered / "names.json").unlink()
+    verified = invoke("verify", lettered)
+    assert verified.exit_code == EXIT_COULD_NOT_VERIFY, verified.output
+    assert "names.json, which says what each letter of the site stands for, is missing" in verified.stdout
+    assert "so the site was not compared: put it back from a copy" in verified.stdout
+    assert json.loads(invoke("verify", "--json", lettered).stdout)["site"]["todo"] == "put it back from a copy"
+
+
+def test_letters_are_not_given_anew_beside_a_site_that_quotes_the_old_ones(lettered: Path) -> None:
+    kept = (lettered / "names.json").read_bytes()
+    other = json.loads(kept)
+    other["agents"][0]["salt"] = "0" * 64
+    before = (lettered / "site" / "index.json").read_bytes()
+    for lost in (None, json.dumps({**other, "agents": []}), json.dumps(other)):
+        (lettered / "names.json").unlink()
+        if lost is not None:
+            (lettered / "names.json").write_text(lost)
+        refused = invoke("site", "build", lettered).exception
+        assert isinstance(refused, UsageError)
+        assert "the mapping of neutral names that the site in" in refused.message
+        assert (lettered / "site" / "index.json").read_bytes() == before
+        (lettered / "names.json").write_bytes(kept)
+    assert invoke("site", "build", lettered).exit_code == EXIT_PASS
+
+
+def test_another_mapping_is_said_to_be_another(lettered: Path) -> None:
+    names = json.loads((lettered / "names.json").read_bytes())
+    names["agents"][0]["salt"] = "0" * 64
+    (lettered / "names.json").write_text(json.dumps(names))
+    refused = invoke("verify", lettered).exception
+    assert isinstance(refused, Finding)
+    assert refused.message == "the site quotes another mapping of neutral names than names.json holds"
 
 
 def test_strays_among_the_evidence_are_named_and_blobs_are_not(built: Written) -> None:

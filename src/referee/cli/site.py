@@ -11,7 +11,7 @@ from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.wiring import Stores, open_stores
 from referee.publish import pages
 from referee.publish.facts import Facts, agents_of
-from referee.publish.mapping import FILE_NAME, keep_mapping, read_mapping
+from referee.publish.mapping import FILE_NAME, check_letters, keep_mapping, read_mapping
 
 SCHEMA = "referee.site-build/1"
 
@@ -33,7 +33,9 @@ def build(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
 
 def build_site(stores: Stores) -> Path:
     """Write the pages of this workspace; return the page to open."""
-    keep_mapping(stores.workspace.root / FILE_NAME, agents_of(stores.records.read()))
+    names = stores.workspace.root / FILE_NAME
+    check_letters(names, stores.workspace.site)
+    keep_mapping(names, agents_of(stores.records.read()))
     return pages.build(facts_of(stores), stores.workspace.site)
 
 

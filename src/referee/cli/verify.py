@@ -128,9 +128,7 @@ def _tell(console: Console, done: Verified, site: SiteVerified, reports: Reports
     for why in reports.partial:
         console.print(f"  note: {words.visible(why)}", markup=False)
     if site.not_compared:
-        said = (
-            f"  note: {words.visible(site.not_compared)}, so it was not compared: `referee site build` writes it anew"
-        )
+        said = f"  note: {words.visible(site.not_compared)}, so the site was not compared: {site.todo}"
         console.print(said, markup=False)
     for sentence in (*done.torn, *done.loose):
         console.print(f"  note: {words.visible(sentence)}", markup=False)

@@ -16,7 +16,7 @@ from referee.protocols import Evidence
 from referee.publish.attachments import Attachments
 from referee.publish.brands import brand_of
 from referee.publish.gate import never, objections
-from referee.publish.mapping import REGRESSION, Mapping
+from referee.publish.mapping import BUILT_IN, REGRESSION, Mapping
 from referee.publish.names import AgentNames
 from referee.publish.neutral import Copies, Face, Neutralizer
 from referee.publish.replays import replay_views
@@ -76,6 +76,15 @@ class Facts:
         self.served = Copies(evidence)
         self._neutralizer = Neutralizer(self.served, brand_of)
 
+    def lacks_names(self) -> bool:
+        """Whether there are named agents, and none has a letter: the private mapping is missing."""
+        named = any(record.lock.agent.name not in BUILT_IN for record in self._planned)
+        return named and self._mapping is not None and not self._mapping.agents
+
+    def knows_names(self, digest: str | None) -> bool:
+        """Whether the private mapping has, or once had, that digest; also where names are no matter."""
+        return self._mapping is None or digest is None or self._mapping.as_of(digest) is not None
+
     def planned(self) -> list[str]:
         """The runs in the order in which they were planned."""
         return [record.run for record in self._planned]
@@ -103,7 +112,7 @@ class Facts:
                 kept = record.run in known and (isinstance(record, AttemptPlanned) or known[record.run].state != "open")
             if kept:
                 records.append(record)
-        mapping = None if self._mapping is None else self._mapping.as_of(names)
+        mapping = None if self._mapping is None else self._mapping.as_of(names) or self._mapping
         return Facts(records, self.evidence, neutral=self._names.neutral, mapping=mapping)
 
     def find(self, name: str) -> AttemptPlanned:

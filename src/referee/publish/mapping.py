@@ -7,6 +7,7 @@ be revealed later and checked by anyone. The salts keep a configuration from bei
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
@@ -72,10 +73,10 @@ class Mapping(BaseModel):
         """The mapping as its file holds it."""
         return {"schema": SCHEMA, "agents": [one.document() for one in self.agents]}
 
-    def as_of(self, digest: str | None) -> Mapping:
-        """This mapping as it was when it had that digest, with the letters given until then; else as it is now."""
-        earlier = (self.model_copy(update={"agents": self.agents[:count]}) for count in range(len(self.agents)))
-        return next((one for one in earlier if one.digest() == digest), self)
+    def as_of(self, digest: str | None) -> Mapping | None:
+        """This mapping when it had that digest, with the letters given until then; None where it never had it."""
+        grown = (self.model_copy(update={"agents": self.agents[:count]}) for count in range(len(self.agents) + 1))
+        return next((one for one in grown if one.digest() == digest), None)
 
     def grown(self, agents: Iterable[AgentRef]) -> Mapping:
         """This mapping with a letter for every agent that is not built in and has none yet."""
@@ -120,6 +121,28 @@ def keep_mapping(file: Path, agents: Iterable[AgentRef]) -> Mapping:
     if mapping != known:
         write_atomically(file, canonical_bytes(mapping.document()) + b"\n", mode=0o600)
     return mapping
+
+
+def check_letters(file: Path, site: Path) -> None:
+    """Whether the mapping in ``file`` is the one that a built site quotes, or has grown from it.
+
+    Letters given anew in the place of lost ones would call other agents, and other digests, by the same names.
+
+    Raises:
+        UsageError: the site quotes another mapping, or ``file`` is no mapping.
+    """
+    try:
+        index = json.loads((site / "index.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return
+    quoted = index.get("names") if isinstance(index, dict) else None
+    if quoted is None or quoted == Mapping().digest() or read_mapping(file).as_of(quoted) is not None:
+        return
+    what = "the mapping of neutral names that the site in"
+    raise UsageError(
+        f"{file} is not {what} {site} quotes" if file.exists() else f"{file} is missing: {what} {site} quotes",
+        todo=f"put it back from a copy; if there is none, remove {site} and what was published: letters are given anew",
+    )
 
 
 def letters(number: int) -> str:

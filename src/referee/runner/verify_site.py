@@ -26,13 +26,14 @@ class SiteVerified:
 
     ``there``: whether there is one. ``not_compared``: why its pages cannot be what this program makes of the records,
     so that they were not compared; empty when they were. ``older``: the records have grown since it was built; it was
-    compared with what they held then.
+    compared with what they held then. ``todo``: what to do where it was not compared.
     """
 
     there: bool
     not_compared: str
     files: int
     older: bool = False
+    todo: str = ""
 
 
 def verify_site(facts: Facts, site: Path) -> SiteVerified:
@@ -48,7 +49,15 @@ def verify_site(facts: Facts, site: Path) -> SiteVerified:
     shown = _Index.of(site)
     if shown is not None and shown.built_by != referee.__version__:
         why = f"site/ was built by version {shown.built_by}, this is {referee.__version__}"
-        return SiteVerified(there=True, not_compared=why, files=0)
+        return SiteVerified(there=True, not_compared=why, files=0, todo="`referee site build` writes it anew")
+    if shown is not None and not facts.knows_names(shown.names):
+        if facts.lacks_names():
+            why = "names.json, which says what each letter of the site stands for, is missing from the workspace"
+            return SiteVerified(there=True, not_compared=why, files=0, todo="put it back from a copy")
+        raise Finding(
+            "the site quotes another mapping of neutral names than names.json holds",
+            todo="put the names.json of the day on which it was built back from a copy",
+        )
     older = shown is not None and _older(shown, facts)
     if shown is not None and older:
         facts = facts.as_of(shown.runs, shown.names)
