@@ -66,7 +66,7 @@ def _opened(name: str, slots: tuple[tuple[str, int], ...], listed: str) -> Shard
         subset=None,
         identities=slots,
         identities_digest=listed,
-        harness_version="0.1.0",
+        harness_version="0.2.0",
         environment={"deadline_seconds": 120.0},
     )
 

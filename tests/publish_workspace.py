@@ -98,7 +98,7 @@ class Try:
     pin: str = "pypi:square==1.2.0 sha256:" + "ab" * 32
     complete: bool = True
     end: str = "ended"
-    harness: str = "0.1.0"
+    harness: str = "0.2.0"
     cast: bytes | None = None
     observed: ObservedFacts | None = None
     cap_usd: float | None = None

@@ -81,7 +81,7 @@ def test_sizes_and_money() -> None:
         (Try("r-1", "s", seconds=60), "its budget was 60 s; the published standard budget is 5400 s"),
         (Try("r-1", "s", cap_usd=0.01), "its key's cap was 0.01 USD; the published cap is 3 USD"),
         (Try("r-1", "s", edition=1), "it was planned under edition 1, which scores the report without corroboration"),
-        (Try("r-1", "s", harness="0.1.0+local"), "the harness was modified locally (version 0.1.0+local)"),
+        (Try("r-1", "s", harness="0.2.0+local"), "the harness was modified locally (version 0.2.0+local)"),
         (Try("r-1", "s", complete=False), "its recording is not complete (size reached)"),
     ],
 )

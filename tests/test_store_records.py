@@ -48,7 +48,7 @@ LOCK = Lock(
     limits=Limits(memory_bytes=1, cpus=2.0, pids=3, disk_bytes=4, nofile=5),
     instructions_digest="sha256:dd",
     mission_digest="sha256:ee",
-    harness_version="0.1.0",
+    harness_version="0.2.0",
 )
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from referee.errors import Finding
+import referee
+from referee.cli.app import make_app
+from referee.errors import EXIT_PASS, CouldNotVerify, DigestMismatch, Finding
 from referee.publish import pages
 from referee.publish.facts import agents_of
-from referee.publish.mapping import keep_mapping
+from referee.publish.mapping import Mapping, keep_mapping, read_mapping
 from referee.runner.verify_public import verify_public
 from tests.branded_workspace import Branded
 
@@ -32,13 +35,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.root / "site"
 
 
-def checked(site: Path, changed: dict[str, Any]) -> None:
+def checked(site: Path, changed: dict[str, Any], names: Mapping | None = None) -> None:
     """Check the site with other documents in the place of its own, which are put back."""
     before = {name: (site / name).read_bytes() for name in changed}
     try:
         for name, document in changed.items():
             (site / name).write_bytes(json.dumps(document).encode())
-        verify_public(site)
+        verify_public(site, names)
     finally:
         for name, data in before.items():
             (site / name).write_bytes(data)
@@ -120,6 +123,47 @@ def test_a_document_without_its_form_is_a_finding_and_no_fault_of_ours(site: Pat
             except Finding:
                 found += 1
     assert found > 20
+
+
+def by_another(site: Path) -> dict[str, Any]:
+    """The index as if another version had built the site."""
+    return {**json.loads((site / INDEX).read_bytes()), "built_by": "0.0.9\x1b[2J"}
+
+
+def test_a_site_of_another_version_that_holds_says_so(site: Path) -> None:
+    before = (site / INDEX).read_bytes()
+    try:
+        (site / INDEX).write_text(json.dumps(by_another(site)))
+        checked = CliRunner().invoke(make_app("verify"), ["verify", "--site", str(site)])
+    finally:
+        (site / INDEX).write_bytes(before)
+    assert (checked.exit_code, checked.stdout.splitlines()[0]) == (EXIT_PASS, "all holds")
+    assert f"version 0.0.9\\x1b[2J built the site; it was checked by {referee.__version__}" in checked.stdout
+
+
+def test_what_two_versions_find_otherwise_is_no_finding_and_does_not_hold(site: Path) -> None:
+    run = json.loads((site / RUN).read_bytes())
+    run["corroboration_reasons"] = ["as an earlier version found"]
+    with pytest.raises(CouldNotVerify, match="says that version 0.0.9") as caught:
+        checked(site, {INDEX: by_another(site), RUN: run})
+    assert f"this is {referee.__version__}, which finds: run r-0: the reasons of its result" in caught.value.message
+
+
+def test_changed_evidence_and_another_mapping_are_no_matter_of_version(site: Path) -> None:
+    blob = min((site / "evidence").glob("*/*.bin"))
+    data = blob.read_bytes()
+    blob.unlink()  # a hard link to the store's
+    blob.write_bytes(data + b" ")
+    try:
+        with pytest.raises(DigestMismatch):
+            checked(site, {INDEX: by_another(site)})
+    finally:
+        blob.write_bytes(data)
+    index = by_another(site)
+    with pytest.raises(DigestMismatch, match="not the one that the site quotes"):
+        checked(
+            site, {INDEX: {**index, "names": "names:sha256:" + "00" * 32}}, read_mapping(site.parent / "names.json")
+        )
 
 
 @pytest.mark.parametrize(

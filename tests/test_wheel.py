@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import referee
+from referee.adapters.agents.bundled_agent import BundledAgent
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -25,6 +30,14 @@ TELLING = (
     "referee/publish/templates/frame.html",
     "referee/publish/assets/flow-narrow.svg",
 )
+
+
+def test_the_version_is_the_same_wherever_it_stands(tmp_path: Path) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    newest = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    agent = BundledAgent("baseline", contents=dict, program="p", cache=tmp_path)
+    assert (declared, newest[1], agent.version) == (referee.__version__,) * 3
 
 
 @pytest.mark.slow

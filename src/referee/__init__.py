@@ -1,3 +1,3 @@
 """An independent referee for AI agents and models."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -224,7 +224,7 @@ class World:
             "target_digest": digest_of("target", pinned.model_dump(mode="json")),
             "surface_digest": digest_of("surface", surface.model_dump(mode="json")),
             "identities_digest": digest_of("identities", [list(one) for one in identities]),
-            "harness_version": "0.1.0",
+            "harness_version": "0.2.0",
         }
         subset = next(one.subset for one in self.loaded.protocol.targets if one.target == target)
         opened = ShardOpened(

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+import referee
 from referee.adapters.catalog.workspace import find_root, open_workspace
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
@@ -98,6 +99,9 @@ def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
     console.print(f"  board         {done.agents} agents, computed again")
     if done.names:
         console.print("  names         the mapping is the one that the site quotes")
+    if done.built_by is not None:
+        said = f"  note: version {words.visible(done.built_by)} built the site; it was checked by {referee.__version__}"
+        console.print(said, markup=False)
     console.print("  note: pages in HTML are renderings of these documents and were not compared", markup=False)
 
 

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+import referee
 from referee.core.branding import Mask
 from referee.core.canonical import canonical_bytes
 from referee.core.cast import cast
 from referee.core.records import AttemptEnded, AttemptFound, AttemptPlanned, Lock, Replayed
-from referee.core.report import Report, parse_report
 from referee.core.sessions.reading import told_from
 from referee.core.sessions.steps import StepDone
 from referee.core.transcript import transcript
-from referee.errors import Finding, NothingMatched, ReportRejected, UsageError
+from referee.errors import CouldNotVerify, DigestMismatch, Finding, NothingMatched, UsageError
 from referee.publish.facts import reasons
 from referee.publish.gate import never
 from referee.publish.mapping import BUILT_IN, Mapping
 from referee.publish.neutral import public_facts, public_lock
 from referee.runner.seal import facts_bytes, lock_bytes
+from referee.runner.site_files import pieces_of, read_document, reader_of, report_among, sha256_of
 from referee.runner.verify import MANIFEST_SCHEMA
 from referee.runner.verify_results import Shown, check_boards, check_runs, check_subjects, current
 from referee.runner.verify_told import check_age, check_identities, formed, told_of_run
@@ -37,13 +37,17 @@ from referee.scoring.attempts import Judgement, judge
 from referee.scoring.bringup import EDITIONS
 from referee.scoring.cold import judge_replay
 
-_PIECE = 1 << 20
+_AGAIN = "get the site again from where it is published, and compare"
 _END: TypeAdapter[AttemptEnded | AttemptFound] = TypeAdapter(AttemptEnded | AttemptFound)
 
 
 @dataclass
 class PublicVerified:
-    """What was found to hold, in counts. ``names``: the revealed mapping is the one that the site quotes."""
+    """What was found to hold, in counts.
+
+    ``names``: the revealed mapping is the one that the site quotes. ``built_by``: the version that the site says built
+    it, where that is another than this one; all was checked by the rules of this one.
+    """
 
     files: int = 0
     runs: int = 0
@@ -53,6 +57,7 @@ class PublicVerified:
     replays: int = 0
     agents: int = 0
     names: bool = False
+    built_by: str | None = None
 
 
 def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
@@ -64,13 +69,27 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
 
     Raises:
         NothingMatched: there is no site.
-        CouldNotVerify: it was built before its documents told what that takes.
+        CouldNotVerify: it was built before its documents told what that takes; or it says that another version built
+            it, and what that version told of its runs is not what this one finds.
         Finding: the first thing that does not hold.
     """
     if not (site / "index.json").is_file():
         raise NothingMatched(f"there is no built site in {site}", todo="name the directory that holds index.json")
-    done = PublicVerified()
-    index = _document(site / "index.json")
+    index = read_document(site / "index.json")
+    told = index.get("built_by")
+    other = told if isinstance(told, str) and told != referee.__version__ else None
+    try:
+        return _verified(site, index, names, PublicVerified(built_by=other))
+    except Finding as exc:
+        if other is None or isinstance(exc, DigestMismatch):  # bytes are no matter of version
+            raise
+        raise CouldNotVerify(
+            f"the site says that version {other} built it, this is {referee.__version__}, which finds: {exc.message}",
+            todo=f"check it with version {other}: only what that finds tells whether the site was changed",
+        ) from exc
+
+
+def _verified(site: Path, index: dict[str, Any], names: Mapping | None, done: PublicVerified) -> PublicVerified:
     shown: list[tuple[_Run, Shown]] = []
     seen: set[str] = set()
     with formed("index.json"):
@@ -101,7 +120,7 @@ class _Run:
         self._done = done
         self._seen = seen
         self.name = name
-        self.document = _document(site / "runs" / name / "run.json")
+        self.document = read_document(site / "runs" / name / "run.json")
         self._judged: Judgement | None = None
         self._planned: AttemptPlanned | None = None
         self._found: dict[str, Path] = {}
@@ -165,8 +184,8 @@ class _Run:
                 continue
             digits = str(file["digest"]).rpartition(":")[2]
             place = self._site / "evidence" / digits[:2] / f"{digits}.bin"
-            if not place.is_file() or _sha256(place) != digits:
-                raise self._finding(f"the evidence file {file['name']} ({file['digest']}) is missing or has changed")
+            if not place.is_file() or sha256_of(place) != digits:
+                raise self._changed(f"the evidence file {file['name']} ({file['digest']}) is missing or has changed")
             self._done.files += digits not in self._seen
             self._seen.add(digits)
             found[str(file["name"])] = place
@@ -185,8 +204,8 @@ class _Run:
             if not neutral:
                 raise self._finding("the manifest of its evidence is not in the site")
             return
-        if _sha256(place) != digits:
-            raise self._finding("the manifest of its evidence has changed")
+        if sha256_of(place) != digits:
+            raise self._changed("the manifest of its evidence has changed")
         listed = [{key: file[key] for key in ("bytes", "digest", "name")} for file in self.document["files"]]
         wanted = {
             "schema": MANIFEST_SCHEMA,
@@ -235,7 +254,7 @@ class _Run:
         for name, derive in (("session.cast", cast), ("transcript.txt", transcript)):
             if name in files and isinstance(self.document["end"], dict) and self.document["state"] == "ended":
                 sha = hashlib.sha256()
-                for piece in derive(_pieces(files["session.raw"]), _pieces(files["session.timing"])):
+                for piece in derive(pieces_of(files["session.raw"]), pieces_of(files["session.timing"])):
                     sha.update(piece)
                 if sha.hexdigest() != files[name].name.removesuffix(".bin"):
                     raise self._finding(f"its {name} is not what the served recording gives")
@@ -245,7 +264,7 @@ class _Run:
         """In the place of each mask nothing is drawn but the mask."""
         if "masked.json" not in files or "session.raw" not in files:
             return
-        masks = [Mask.model_validate(one) for one in _document(files["masked.json"])["masks"]]
+        masks = [Mask.model_validate(one) for one in read_document(files["masked.json"])["masks"]]
         if self.document["masked"] != [mask.model_dump(mode="json") for mask in masks]:
             raise self._finding("run.json tells other masks than its masked.json")
         with files["session.raw"].open("rb") as raw:
@@ -257,7 +276,7 @@ class _Run:
                 self._done.masks += 1
 
     def _judge(self, planned: AttemptPlanned, end: AttemptEnded | AttemptFound, files: dict[str, Path]) -> None:
-        read = _reader(files)
+        read = reader_of(files)
         judged = judge(planned, end, report_bytes=read("report.json"), rerun_output=read("rerun.txt"), read=read)
         told = [
             (
@@ -300,13 +319,16 @@ class _Run:
             done = [StepDone.model_validate(one) for one in json.loads(files["replay.json"].read_bytes())["steps"]]
         except (KeyError, ValueError, ValidationError, UsageError) as exc:
             raise self._finding(f"the replay {told['replay']} cannot be read: {type(exc).__name__}") from exc
-        cold = judge_replay(_report(of_run), replayed, _reader(files)("rerun.txt"), steps, done)
+        cold = judge_replay(report_among(of_run), replayed, reader_of(files)("rerun.txt"), steps, done)
         if (cold.status, cold.reason) != (told["status"], told["reason"]):
             raise self._finding(f"the replay {told['replay']} does not say what the site says of it")
         self._done.replays += 1
 
     def _finding(self, what: str) -> Finding:
-        return Finding(f"run {self.name}: {what}", todo="get the site again from where it is published, and compare")
+        return Finding(f"run {self.name}: {what}", todo=_AGAIN)
+
+    def _changed(self, what: str) -> DigestMismatch:
+        return DigestMismatch(f"run {self.name}: {what}", todo=_AGAIN)
 
 
 #: Fields of a replay's record that are left out where they are absent.
@@ -328,13 +350,13 @@ def _results(site: Path, index: dict[str, Any], shown: list[tuple[_Run, Shown]],
                 f"run {one.run}: whether its pin is the latest of its subject is not what the site's runs give"
             )
     at_pin = [one for one in runs if one.run in now]
-    board = _document(site / "board.json")
+    board = read_document(site / "board.json")
     done.agents = check_boards([one for one in at_pin if not one.open], board)
     check_identities([run.document for run, one in shown if one.run in now and not one.open], board)
     check_subjects(at_pin, index["subjects"])
     for listing in index["subjects"]:
         name = str(listing["subject"])
-        told = _document(site / "subjects" / f"{name}.json")
+        told = read_document(site / "subjects" / f"{name}.json")
         attempts = [listed for listed in index["runs"] if listed["subject"] == name]
         if {key: told.get(key) for key in listing} != listing or told.get("attempts") != attempts:
             raise Finding(f"index.json and subjects/{name}.json do not say the same of {name}")
@@ -343,14 +365,14 @@ def _results(site: Path, index: dict[str, Any], shown: list[tuple[_Run, Shown]],
 def _names(index: dict[str, Any], names: Mapping) -> None:
     """Of every run, whatever board it is on: boards have the identities of runs (``check_identities``)."""
     if names.digest() != index.get("names"):
-        raise Finding(
+        raise DigestMismatch(
             "the mapping is not the one that the site quotes",
             todo="take the mapping of the day on which the site was built",
         )
     known = {one.label: one.commitment() for one in names.agents}
     for run in index["runs"]:
         if known.get(run["agent"], run["agent_digest"]) != run["agent_digest"]:
-            raise Finding(f"{run['agent']} is not the configuration that the mapping names")
+            raise DigestMismatch(f"{run['agent']} is not the configuration that the mapping names")
 
 
 def _nothing_loose(site: Path, seen: set[str]) -> None:
@@ -358,45 +380,5 @@ def _nothing_loose(site: Path, seen: set[str]) -> None:
         digits = file.name.removesuffix(".bin")
         if digits not in seen:
             raise Finding(f"{file} is evidence of no run of the site")
-        if _sha256(file) != digits:
-            raise Finding(f"{file} is not the evidence that its name says")
-
-
-def _report(files: dict[str, Path]) -> Report | None:
-    data = _reader(files)("report.json")
-    try:
-        return None if data is None else parse_report(data)
-    except ReportRejected:
-        return None
-
-
-def _reader(files: dict[str, Path]) -> Callable[..., bytes | None]:
-    def read(name: str, limit: int | None = None) -> bytes | None:
-        if name not in files or (limit is not None and files[name].stat().st_size > limit):
-            return None
-        return files[name].read_bytes()
-
-    return read
-
-
-def _document(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as exc:
-        raise Finding(f"{file} is missing or no JSON") from exc
-    if not isinstance(value, dict):
-        raise Finding(f"{file} is no JSON object")
-    return value
-
-
-def _sha256(file: Path) -> str:
-    sha = hashlib.sha256()
-    for piece in _pieces(file):
-        sha.update(piece)
-    return sha.hexdigest()
-
-
-def _pieces(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
+        if sha256_of(file) != digits:
+            raise DigestMismatch(f"{file} is not the evidence that its name says", todo=_AGAIN)

@@ -7,10 +7,10 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+import referee
 from referee.core.canonical import digest_of
 from referee.protocols import AGENT_HOME, Access, AgentStart, ModelNeed, PlacedFile
 
@@ -29,7 +29,7 @@ class BundledAgent:
 
     def __init__(self, name: str, *, contents: Callable[[], Mapping[str, bytes]], program: str, cache: Path) -> None:
         self.name = name
-        self.version = version("referee")
+        self.version = referee.__version__
         self._contents = functools.cache(contents)
         self._program = program
         self._cache = cache
