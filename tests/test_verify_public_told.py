@@ -144,7 +144,7 @@ def test_a_site_of_another_version_that_holds_says_so(site: Path) -> None:
 def test_what_two_versions_find_otherwise_is_no_finding_and_does_not_hold(site: Path) -> None:
     run = json.loads((site / RUN).read_bytes())
     run["corroboration_reasons"] = ["as an earlier version found"]
-    with pytest.raises(CouldNotVerify, match="says that version 0.0.9") as caught:
+    with pytest.raises(CouldNotVerify, match=r"says that version 0\.0\.9") as caught:
         checked(site, {INDEX: by_another(site), RUN: run})
     assert f"this is {referee.__version__}, which finds: run r-0: the reasons of its result" in caught.value.message
 
