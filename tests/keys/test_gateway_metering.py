@@ -40,11 +40,44 @@ def usage_of(dialect: Dialect, document: Any) -> Usage | None:
             },
             Usage(input=9, output=3, cached_input=4, cache_write=2),
         ),
-        # More from the cache than there is: never a negative rest.
+        # More from the cache than there is input in all: it is told beside the rest.
         (
             "openai-chat",
             {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 40}},
-            Usage(input=9, output=3, cached_input=9),
+            Usage(input=49, output=3, cached_input=40),
+        ),
+        (
+            "openai-chat",
+            {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 52, "cache_read_input_tokens": 40},
+            Usage(input=49, output=3, cached_input=40),
+        ),
+        (
+            "openai-responses",
+            {"input_tokens": 9, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 40}},
+            Usage(input=49, output=3, cached_input=40),
+        ),
+        # What is written to a cache is dearer, whatever its name.
+        (
+            "openai-chat",
+            {"prompt_tokens": 9, "completion_tokens": 3, "cache_creation_input_tokens": 4},
+            Usage(input=9, output=3, cache_write=4),
+        ),
+        (
+            "anthropic-messages",
+            {"input_tokens": 9, "output_tokens": 3, "cache_creation": {"ephemeral_5m_input_tokens": 4}},
+            Usage(input=13, output=3, cache_write=4),
+        ),
+        # Thoughts beside the output, which no total tells.
+        (
+            "openai-chat",
+            {"prompt_tokens": 9, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 40}},
+            Usage(input=9, output=43),
+        ),
+        ("openai-responses", {"input_tokens": 9, "output_tokens": 3, "total_tokens": 52}, Usage(input=9, output=43)),
+        (
+            "openai-responses",
+            {"input_tokens": 9, "output_tokens": 43, "output_tokens_details": {"reasoning_tokens": 40}},
+            Usage(input=9, output=43),
         ),
         (
             "openai-chat",

@@ -122,34 +122,46 @@ def _told(told: dict[str, Any], *names: str) -> None:
 def _chat(told: dict[str, Any]) -> Metered:
     inputs, outputs = _must(told, "prompt_tokens"), _count(told, "completion_tokens")
     details = _details(told, "prompt_tokens_details")
-    cached = _count(details, "cached_tokens") or _count(told, "prompt_cache_hit_tokens")
+    cached = _count(details, "cached_tokens") or _count(told, "prompt_cache_hit_tokens", "cache_read_input_tokens")
     written = _count(details, "cache_write_tokens", "cache_creation_tokens")
+    written = written or _count(told, "cache_creation_input_tokens")
+    inputs = _with_cached(inputs, cached + written)
     _told(told, "completion_tokens", "total_tokens")
-    # Some count thoughts only in the total.
-    outputs = max(outputs, _count(told, "total_tokens") - inputs)
+    thoughts = _count(_details(told, "completion_tokens_details"), "reasoning_tokens")
+    outputs = _with_thoughts(outputs, thoughts, _count(told, "total_tokens") - inputs)
     return Metered(_usage(inputs, outputs, cached, written))
 
 
 def _responses(told: dict[str, Any]) -> Metered:
     inputs, outputs = _must(told, "input_tokens"), _must(told, "output_tokens")
     details = _details(told, "input_tokens_details")
-    return Metered(_usage(inputs, outputs, _count(details, "cached_tokens"), _count(details, "cache_write_tokens")))
+    cached, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    inputs = _with_cached(inputs, cached + written)
+    thoughts = _count(_details(told, "output_tokens_details"), "reasoning_tokens")
+    outputs = _with_thoughts(outputs, thoughts, _count(told, "total_tokens") - inputs)
+    return Metered(_usage(inputs, outputs, cached, written))
 
 
 def _messages(told: dict[str, Any]) -> Metered:
-    cached, written = _count(told, "cache_read_input_tokens"), _count(told, "cache_creation_input_tokens")
+    lives = _details(told, "cache_creation")
+    long_written = _count(lives, "ephemeral_1h_input_tokens")
+    cached = _count(told, "cache_read_input_tokens")
+    # The sum may be missing beside its parts, or come too early in a stream.
+    written = max(
+        _count(told, "cache_creation_input_tokens"), long_written + _count(lives, "ephemeral_5m_input_tokens")
+    )
     inputs = _must(told, "input_tokens") + cached + written
-    long_written = min(written, _count(_details(told, "cache_creation"), "ephemeral_1h_input_tokens"))
     usage = _usage(inputs, _must(told, "output_tokens"), cached, written)
     return Metered(usage.model_copy(update={"cache_write_long": min(long_written, usage.cache_write)}))
 
 
 def _gemini(told: dict[str, Any]) -> Metered:
-    prompt, for_tools = _must(told, "promptTokenCount"), _count(told, "toolUsePromptTokenCount")
+    cached, for_tools = _count(told, "cachedContentTokenCount"), _count(told, "toolUsePromptTokenCount")
+    prompt = _with_cached(_must(told, "promptTokenCount"), cached)
     _told(told, "candidatesTokenCount", "totalTokenCount")
     outputs = _count(told, "candidatesTokenCount") + _count(told, "thoughtsTokenCount")
     outputs = max(outputs, _count(told, "totalTokenCount") - prompt - for_tools)
-    return Metered(_usage(prompt + for_tools, outputs, _count(told, "cachedContentTokenCount"), 0))
+    return Metered(_usage(prompt + for_tools, outputs, cached, 0))
 
 
 _READERS: dict[Dialect, Callable[[dict[str, Any]], Metered]] = {
@@ -160,9 +172,18 @@ _READERS: dict[Dialect, Callable[[dict[str, Any]], Metered]] = {
 }
 
 
+def _with_cached(inputs: int, cached: int) -> int:
+    """All input: where more comes from caches and goes there than is told as input, that is told beside it."""
+    return inputs + cached if cached > inputs else inputs
+
+
+def _with_thoughts(outputs: int, thoughts: int, rest: int) -> int:
+    """All output: some count thoughts only in the total, or tell them beside the output instead of within it."""
+    return max(outputs + thoughts if thoughts > outputs else outputs, rest)
+
+
 def _usage(inputs: int, outputs: int, cached: int, written: int) -> Usage:
-    cached = min(cached, inputs)
-    return Usage(input=inputs, output=outputs, cached_input=cached, cache_write=min(written, inputs - cached))
+    return Usage(input=inputs, output=outputs, cached_input=cached, cache_write=written)
 
 
 #: Surfaces whose last counts are the whole answer's, also where no event says that it is the last.
