@@ -5,17 +5,51 @@
 #                 late owners left is reaped by whoever starts first, so the tests marked `alone` run before the others.
 #   test.sh fast  those that need no engine, registry or browser: their files are dealt out to as many processes as there
 #                 are cores and one more, which works while others wait.
-# What all but the last process say is shown when that is done; a failure of any is a failure.
+# The last process is seen at work; what the others say is shown when it is done. A failure of any is a failure. An
+# interrupt, a polite kill and a closed terminal end them all: by an interrupt first, so that tests close what they opened.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 unset PYTHONDONTWRITEBYTECODE # without bytecode every start compiles the referee and the tests anew
 
-names=() shares=() options=() failed=0
+names=() shares=() options=() running=() failed=0
 share() { # NAME PATHS_OR_OPTIONS...
   names+=("$1")
   shares+=("${*:2}")
 }
+
+begin() { # NAME ARGUMENTS... : pytest in the background, as the leader of a group of its own
+  set -m # a group can be ended with all that tests have started, and a job of one does not ignore interrupts
+  .venv/bin/pytest "${@:2}" -o cache_dir="build/.pytest_cache_$1" </dev/null &
+  set +m
+  running+=($!)
+}
+
+ended() { # NUMBER : waits for one of them
+  wait "${running[$1]}" || failed=1
+  unset "running[$1]" # another may get its number now
+}
+
+tell() { # SIGNAL : to every group that is left; false when there is none
+  local group left=1
+  for group in "${running[@]}"; do kill "-$1" -- "-$group" 2>/dev/null && left=0; done
+  return "$left"
+}
+
+end() { # STATUS
+  trap 'tell KILL; exit '"$1" INT TERM HUP # asked again: no more patience
+  tell INT
+  for ((tenth = 0; tenth < 100; tenth++)); do
+    tell 0 || exit "$1"
+    sleep 0.1 &
+    wait $!
+  done
+  tell KILL
+  exit "$1"
+}
+trap 'end 130' INT
+trap 'end 143' TERM
+trap 'end 129' HUP
 
 if [ "${1:-}" = fast ]; then
   options=(-m "not slow and not engine and not registry and not browser")
@@ -28,7 +62,9 @@ if [ "${1:-}" = fast ]; then
   done
 else
   mapfile -t files < <(grep -rl "pytest\.mark\.alone" tests --include='test_*.py' | sort)
-  .venv/bin/pytest "${files[@]}" -m alone -o cache_dir=build/.pytest_cache_alone || failed=1
+  begin alone "${files[@]}" -m alone
+  ended 0
+  running=()
   options=(-m "not alone")
   apart=(tests/bakeoff tests/agents tests/cheats tests/corroboration tests/hostile tests/keys tests/replay)
   share bakeoff "${apart[0]}"
@@ -36,21 +72,16 @@ else
   share others "${apart[@]/#/--ignore=}"
 fi
 
-tests() { # NUMBER
-  # shellcheck disable=SC2086 — a share is a list of words, none with a blank
-  .venv/bin/pytest ${shares[$1]} "${options[@]}" -o cache_dir="build/.pytest_cache_${names[$1]}"
-}
-
 last=$((${#shares[@]} - 1))
-beside=()
 for ((number = 0; number < last; number++)); do
-  tests "$number" >"build/tests-${names[number]}.log" 2>&1 &
-  beside+=($!)
+  # shellcheck disable=SC2086 — a share is a list of words, none with a blank
+  begin "${names[number]}" ${shares[number]} "${options[@]}" >"build/tests-${names[number]}.log" 2>&1
 done
-trap 'kill "${beside[@]}" 2>/dev/null' INT TERM HUP
-tests "$last" || failed=1
-for number in "${!beside[@]}"; do
-  wait "${beside[number]}" || failed=1
+# shellcheck disable=SC2086
+begin "${names[last]}" ${shares[last]} "${options[@]}"
+ended "$last"
+for ((number = 0; number < last; number++)); do
+  ended "$number"
   printf '\n--- run beside them: %s ---\n' "${names[number]}"
   cat "build/tests-${names[number]}.log"
 done
