@@ -182,9 +182,10 @@ def test_one_failed_deletion_is_tried_again_at_once(scene: Scene) -> None:
     assert spending.deleted
 
 
-def test_a_key_with_a_larger_limit_than_asked_is_not_used(scene: Scene) -> None:
-    scene.server.changed = {"limit": 300.0, "max_budget": 300.0}
-    with pytest.raises(KeyUnavailable, match="300"):
+@pytest.mark.parametrize("limit", [300.0, 0.5, 0.0])
+def test_a_key_with_another_limit_than_asked_is_not_used(scene: Scene, limit: float) -> None:
+    scene.server.changed = {"limit": limit, "max_budget": limit}
+    with pytest.raises(KeyUnavailable, match=str(limit)):
         scene.issue()
     assert scene.server.alive == set()
 

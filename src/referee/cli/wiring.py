@@ -17,6 +17,7 @@ from referee.adapters.catalog.agents import BUILT_IN, AgentFile, load_agent_file
 from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
 from referee.adapters.catalog.workspace import Keys as KeySettings
+from referee.adapters.keys.head_values import fits_a_head
 from referee.adapters.recorder import Caps
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
@@ -379,9 +380,11 @@ def _broker_credential(settings: KeySettings, environ: Mapping[str, str]) -> tup
             f"the variable {settings.key_env}, which holds the credential of the broker {settings.broker}, is not set",
             todo=f"set {settings.key_env} in the environment of this command",
         )
-    if not settings.base_url.startswith(("https://", "http://")) and settings.base_url:
+    if not fits_a_head(value):
         raise ConfigError(
-            f"base_url in [keys] is no address: {settings.base_url}", todo="begin it with https:// (or http://)"
+            f"the variable {settings.key_env}, with the credential of the broker {settings.broker}, holds a line break "
+            "or another character that no request can carry",
+            todo=f"set {settings.key_env} to the key alone",
         )
     return settings.key_env, value
 

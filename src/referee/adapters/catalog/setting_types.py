@@ -10,10 +10,12 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+#: Some keys have no other characters than names of variables have: long, without a break, letters and digits mixed.
+_KEY = re.compile(r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_]{20,}", re.ASCII)
 
 
 def _variable(name: str) -> str:
-    if name and not _VARIABLE.fullmatch(name):
+    if name and (not _VARIABLE.fullmatch(name) or _KEY.fullmatch(name)):
         raise PydanticCustomError(
             "no_variable", "no name of a variable; write the NAME of the variable that holds the key, not the key"
         )
@@ -35,7 +37,13 @@ def _address(address: str) -> str:
     return address
 
 
+def _address_or_none(address: str) -> str:
+    return _address(address) if address else address
+
+
 #: The name of a variable of the environment; empty where none is named.
 VariableName = Annotated[str, AfterValidator(_variable)]
 #: ``http://`` or ``https://``, a host, and what else an address needs: no credential, query or fragment.
 ServerAddress = Annotated[str, AfterValidator(_address)]
+#: The same; empty where none is given.
+OptionalAddress = Annotated[str, AfterValidator(_address_or_none)]

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from referee.adapters.catalog.setting_types import ServerAddress, VariableName
+from referee.adapters.catalog.setting_types import OptionalAddress, ServerAddress, VariableName
 from referee.core import toml_text
 from referee.core.budgets import PUBLISHED_SECONDS, Tier
 from referee.core.records import Limits
@@ -104,7 +104,7 @@ class Keys(_Section):
 
     broker: Broker = "gateway"
     cap_usd: float = Field(default=CAP_USD, gt=0)
-    base_url: str = ""
+    base_url: OptionalAddress = ""
     key_env: VariableName = ""
     bodies: bool = False
     retry_seconds: float = Field(default=30.0, gt=0)

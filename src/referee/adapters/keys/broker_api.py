@@ -13,12 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from referee.core.redaction import SHORTEST, Redactor
 from referee.tls import tls_context
 
 #: An answer is read up to that many bytes.
 _MOST = 8 * 1024**2
 
 _SHOWN = 200
+
+#: A limit may come back rounded: never above what was asked for, and not below this part of it.
+_ROUNDED_USD = 1e-4
+_LEAST_PART = 0.9
 
 #: What looks like a key in a broker's own words.
 _KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{6,}")
@@ -66,7 +71,8 @@ class BrokerApi:
         """
         status, data = self._send(method, path, self.credential, body)
         if not 200 <= status < 300:  # noqa: PLR2004 — HTTP's success
-            raise BrokerFault(f"{self.who} answered {method} {_bare(path)} with status {status}{_why(data)}", status)
+            told = f"{self.who} answered {method} {_bare(path)} with status {status}{self._why(data)}"
+            raise BrokerFault(told, status)
         try:
             document = json.loads(data)
         except ValueError as exc:
@@ -100,11 +106,34 @@ class BrokerApi:
         except urllib.error.HTTPError as exc:
             with exc:
                 return exc.code, _rest(exc)
-        except (OSError, http.client.HTTPException, ValueError) as exc:
+        except (OSError, http.client.HTTPException) as exc:
             reason = getattr(exc, "reason", None) or exc
             raise BrokerFault(
-                f"{self.who} did not answer {method} {_bare(path)}: {type(exc).__name__}: {reason}"
+                self._bare_of_keys(f"{self.who} did not answer {method} {_bare(path)}: {type(exc).__name__}: {reason}")
             ) from exc
+        except ValueError as exc:  # its words quote the head, and with it the credential
+            raise BrokerFault(
+                f"{self.who} could not be asked {method} {_bare(path)}: its address or credential has a character that "
+                "no request can hold"
+            ) from exc
+
+    def _why(self, data: bytes) -> str:
+        """What an error answer says, where it says it in one of the usual places."""
+        said = " ".join(_said(data).split())
+        return f": {self._bare_of_keys(said)[:_SHOWN]}" if said else ""
+
+    def _bare_of_keys(self, text: str) -> str:
+        """A broker's words, which may repeat what it was given."""
+        if len(self.credential) >= SHORTEST:
+            text = Redactor({"credential": self.credential}).redact_text(text)
+        return _KEY.sub("sk-…", text)
+
+
+def as_asked(limit: object, cap_usd: float) -> bool:
+    """Whether a key came back with the limit that was asked for: under another one agents would not be equal."""
+    if not isinstance(limit, int | float):
+        return False
+    return _LEAST_PART * cap_usd <= limit <= cap_usd + _ROUNDED_USD
 
 
 def _rest(answer: urllib.error.HTTPError) -> bytes:
@@ -119,8 +148,8 @@ def _bare(path: str) -> str:
     return "/".join(part if len(part) < 32 else "…" for part in path.partition("?")[0].split("/"))  # noqa: PLR2004
 
 
-def _why(data: bytes) -> str:
-    """What an error answer says, where it says it in one of the usual places."""
+def _said(data: bytes) -> str:
+    """The sentence of an error answer; empty where it has none in the usual places."""
     try:
         found: Any = json.loads(data)
         for name in ("error", "detail", "message", "error", "message"):
@@ -128,6 +157,4 @@ def _why(data: bytes) -> str:
                 found = found[name]
     except ValueError:
         return ""
-    if not isinstance(found, str) or not found.strip():
-        return ""
-    return ": " + _KEY.sub("sk-…", " ".join(found.split()))[:_SHOWN]
+    return found if isinstance(found, str) else ""

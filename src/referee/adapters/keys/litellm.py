@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from referee.adapters.keys.broker_api import BrokerApi, BrokerFault
+from referee.adapters.keys.broker_api import BrokerApi, BrokerFault, as_asked
 from referee.adapters.keys.brokered import Held, Made, Settle
 from referee.core.spending import Broker, Dialect, usd
 
@@ -22,7 +22,6 @@ _NOT_FOUND = 404
 _REFUSED = {400, 401, 403}
 _PAGE = 100
 _MOST_PAGES = 200
-_CENT_OF_A_CENT = 1e-4
 
 
 class LiteLLM:
@@ -57,7 +56,7 @@ class LiteLLM:
         if answer.get("key") != wished.secret:
             self.delete(wished.key)
             raise BrokerFault("the LiteLLM proxy made another key than the one it was given")
-        if not isinstance(budget, int | float) or budget > cap_usd + _CENT_OF_A_CENT or answer.get("budget_duration"):
+        if not as_asked(budget, cap_usd) or answer.get("budget_duration"):
             self.delete(wished.key)
             raise BrokerFault(f"the LiteLLM proxy made a key with the budget {budget!r} instead of {usd(cap_usd)}")
         return wished

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from referee.adapters.keys.broker_api import BrokerApi, BrokerFault
+from referee.adapters.keys.broker_api import BrokerApi, BrokerFault, as_asked
 from referee.adapters.keys.brokered import Held, Made, Settle
 from referee.core.spending import Broker, Dialect, usd
 
@@ -23,7 +23,6 @@ _NOT_FOUND = 404
 _REFUSED = {401, 403}
 #: More keys than that are no laboratory's; a listing that never ends must end.
 _MOST_PAGES = 200
-_CENT_OF_A_CENT = 1e-4
 
 
 class OpenRouter:
@@ -54,7 +53,7 @@ class OpenRouter:
         key, limit = data.get("hash"), data.get("limit")
         if not isinstance(secret, str) or not secret or not isinstance(key, str) or not key:
             raise BrokerFault("OpenRouter made a key and did not tell it")
-        if not isinstance(limit, int | float) or limit > cap_usd + _CENT_OF_A_CENT or data.get("limit_reset"):
+        if not as_asked(limit, cap_usd) or data.get("limit_reset"):
             self.delete(key)
             raise BrokerFault(f"OpenRouter made a key with the limit {limit!r} instead of {usd(cap_usd)}")
         return Made(key, secret)

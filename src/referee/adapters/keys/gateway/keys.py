@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from referee.adapters.keys.gateway.journal import Journal
 from referee.adapters.keys.gateway.prices import Tariff, tariff_of
 from referee.adapters.keys.gateway.upstream import Upstream
+from referee.adapters.keys.head_values import fits_a_head
 from referee.adapters.keys.ledger import Entry, Ledger
 from referee.adapters.keys.workspace_secret import derive, workspace_secret
 from referee.core.redaction import Redactor
@@ -97,6 +98,12 @@ class GatewayKeys:
             raise ConfigError(
                 f"the variable {upstream.unset} with the credential of the upstream {need.upstream} is not set",
                 todo=f"set {upstream.unset} in the environment of this command",
+            )
+        if upstream.secret is not None and not fits_a_head(upstream.secret):
+            raise ConfigError(
+                f"the variable {upstream.variable or 'with the credential'} of the upstream {need.upstream} holds a "
+                "line break or another character that no request can carry",
+                todo=f"set {upstream.variable or 'it'} to the key alone",
             )
         if need.dialect not in upstream.dialects:
             raise ConfigError(
