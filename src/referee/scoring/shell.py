@@ -1,30 +1,28 @@
-"""A shell command taken apart by a grammar (tree-sitter-bash): its simple commands, and how their failures travel.
+"""A shell command taken apart by a grammar (tree-sitter-bash): its simple commands, in the order of its text.
 
 Only the shape is read; nothing is run, and what the shape cannot tell (a word made at run time) stays ``UNKNOWN``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tree_sitter import Node
 
-from referee.scoring.by_itself import ALSO, also, in_its_place, sources, speaks
-from referee.scoring.shell_grammar import SEQUENCES, STATEMENTS, functions, parsed, statements
+from referee.scoring.by_itself import speaks
+from referee.scoring.lost_failures import Judge, LostFailures
+from referee.scoring.shell_files import RunFiles
+from referee.scoring.shell_grammar import SEQUENCES, STATEMENTS, parsed, statements
 from referee.scoring.shell_values import Values
 from referee.scoring.shell_words import (
     UNKNOWN,
     Mode,
     Step,
     bare,
-    interpreter_of,
-    is_interpreter,
     nested_shell,
     said,
-    script_place,
     switched,
-    task_of,
     text_of,
 )
 
@@ -57,11 +55,6 @@ class Script:
             self.traps.append(name)
 
 
-Judge = Callable[[Step], str]
-#: What behind ``||`` does not turn a failure into a success: another try, a failure of its own, a status put by.
-_HONEST_AFTER = {"works", "hides", "fails", "keeps", "setup"}
-
-
 def take_apart(command: str, role: Judge, scripts: Mapping[str, str] | None = None) -> Script:
     """Read ``command``.
 
@@ -85,7 +78,8 @@ def take_apart(command: str, role: Judge, scripts: Mapping[str, str] | None = No
 class _Reader:
     def __init__(self, script: Script, role: Judge, scripts: Mapping[str, str] | None) -> None:
         self.script = script
-        self.scripts = scripts or {}
+        self.run_files = RunFiles(scripts or {}, self._roles)
+        self.lost = LostFailures(self._trap, role)
         self.later = scripts is not None
         self.most = _MOST_STEPS if self.later else _MOST_STEPS_THEN
         self.role = role
@@ -93,9 +87,11 @@ class _Reader:
         self.functions: dict[str, Node] = {}
         self.sourced: dict[str, Node] = {}
         self.spoken: dict[str, list[Step] | None] = {}
-        self.files: dict[str, str] = {}
         self.depth = 0
         self.read = 0
+
+    def _trap(self, name: str) -> None:
+        self.script.trap(name)  # of the script that is read now: a function of another file has its own
 
     def text(self, command: str, mode: Mode, depth: int) -> list[Step]:
         """Read shell text; return the steps found in it."""
@@ -117,25 +113,8 @@ class _Reader:
             mode = switched(steps, mode)
             groups.append(steps)
         if not mode.errexit:
-            self._masked_by_the_last(groups)
+            self.lost.behind_others(groups)
         return mode
-
-    def _masked_by_the_last(self, groups: list[list[Step]]) -> None:
-        if any(step.words == ("break",) for steps in groups for step in steps):
-            return  # a loop that waits: its last command only lets time pass
-        masked = False
-        for steps in reversed(groups):
-            roles = [self.role(step) for step in steps if not step.background]
-            if "works" in roles:
-                if masked:
-                    self.script.trap("masks_failure")
-                return
-            if roles and all(role == "says" for role in roles):
-                masked = True
-            elif "keeps" not in roles and roles:
-                # Something that can fail by itself (kill, cd): the status is its own, what came before is judged
-                # by its output alone.
-                return
 
     def statement(self, node: Node, mode: Mode, *, background: bool = False) -> list[Step]:
         """Read one statement; return its steps."""
@@ -161,14 +140,7 @@ class _Reader:
         before = self.statement(left, mode)
         after = self.statement(right, switched(before, mode) if self.later else mode)
         if any(child.type == "||" for child in node.children):
-            self._fallback(before, after)
-
-    def _fallback(self, before: list[Step], after: list[Step]) -> None:
-        works = any(self.role(step) == "works" for step in before)
-        if works and after and all(self.role(step) in {"says", "keeps"} for step in after):
-            self.script.trap("masks_failure")
-        elif works and after and not any(self.role(step) in _HONEST_AFTER for step in after):
-            self.script.trap("accepts_failure")
+            self.lost.by_fallback(before, after)
 
     def _pipeline(self, node: Node, mode: Mode) -> None:
         parts: list[list[Step]] = []
@@ -178,20 +150,15 @@ class _Reader:
                 begin = len(self.script.steps)
                 self._body(part, mode, fed)
                 parts.append(self.script.steps[begin:])
-        self._piped(parts, mode)
-
-    def _piped(self, parts: list[list[Step]], mode: Mode) -> None:
-        earlier = [step for part in parts[:-1] for step in part]
-        if not mode.pipefail and any(self.role(step) in {"works", "hides", "fails"} for step in earlier):
-            self.script.trap("pipe_without_pipefail")
+        self.lost.in_pipe(parts, mode)
 
     def _negated_command(self, node: Node, mode: Mode) -> None:
         begin = len(self.script.steps)
         for child in node.named_children:
             self.statement(child, mode)
         in_condition = node.parent is not None and node.parent.type == "while_statement"
-        if not in_condition and len(self.script.steps) > begin:
-            self.script.trap("negates_failure")
+        if not in_condition:
+            self.lost.by_negation(self.script.steps[begin:])
 
     def _test_command(self, node: Node, mode: Mode) -> None:
         self._substitutions(node, mode)
@@ -204,9 +171,7 @@ class _Reader:
             if child.is_named:
                 into = condition if node.field_name_for_child(index) == "condition" else branches
                 into += self.statement(child, mode)
-        works = any(self.role(step) == "works" for step in condition)
-        if works and not any(self.role(step) == "fails" for step in branches):
-            self.script.trap("masks_failure")
+        self.lost.in_condition(condition, branches)
 
     def _for_statement(self, node: Node, mode: Mode) -> None:
         body, name = node.child_by_field_name("body"), node.child_by_field_name("variable")
@@ -245,8 +210,7 @@ class _Reader:
         steps = self.script.steps
         if writes:
             steps[begin:] = [replace(step, writes=step.writes + writes) for step in steps[begin:]]
-            written = said(steps[begin:])
-            self.files.update(dict.fromkeys(writes, written) if written is not None else {})
+            self.run_files.wrote(writes, said(steps[begin:]))
         for redirect in redirects:
             if redirect.type == "heredoc_redirect":
                 self._after_heredoc(redirect, steps[begin:], mode)
@@ -263,12 +227,12 @@ class _Reader:
         for child in redirect.named_children:
             if child.type == "pipeline":
                 parts = [self._fed_statement(part, mode, feeds) for part in child.named_children]
-                self._piped([before, *parts], mode)
+                self.lost.in_pipe([before, *parts], mode)
         right = redirect.child_by_field_name("right")
         if right is not None:
             after = self.statement(right, mode)
             if any(child.type == "||" for child in redirect.children):
-                self._fallback(before, after)
+                self.lost.by_fallback(before, after)
 
     def _fed_statement(self, node: Node, mode: Mode, feeds: str | None) -> list[Step]:
         begin = len(self.script.steps)
@@ -276,7 +240,7 @@ class _Reader:
             self._command(node.named_children[0], mode, feeds)
             after = self.statement(node.named_children[-1], mode)
             if any(child.type == "||" for child in node.children):
-                self._fallback(self.script.steps[begin : len(self.script.steps) - len(after)], after)
+                self.lost.by_fallback(self.script.steps[begin : len(self.script.steps) - len(after)], after)
         elif node.type == "command":
             self._command(node, mode, feeds)
         else:
@@ -291,9 +255,8 @@ class _Reader:
         if self.read > self.most:
             self.script.parsed = False
             return
-        step = self._with_script(Step(tuple(words), stdin=stdin))
-        if self.role(step) == "says" and any(self.role(one) == "works" for one in inside):
-            self.script.trap("masks_failure")
+        step = self.run_files.read_in(Step(tuple(words), stdin=stdin))
+        self.lost.in_words(step, inside)
         if words[0] in self.functions and self.depth < _MAX_NESTING:
             self.depth += 1
             self.statement(self.functions[words[0]], mode)
@@ -344,45 +307,13 @@ class _Reader:
         if name is not None and value is not None:
             self.script.sets.append((self._word(name), self._word(value)))
 
-    def _with_script(self, step: Step) -> Step:
-        """The step; where it runs a script whose text the command itself wrote, with that text."""
-        words = bare(step.words)
-        said_by = self._by_itself(words)
-        if said_by is not None:
-            return said_by
-        if len(words) > 1 and words[1] in self.files and is_interpreter(words[0]):
-            return Step((words[0],), stdin=self.files[words[1]])
-        task = self.scripts.get(task_of(words) or "")
-        if task is not None:
-            return replace(step, words=("sh",), stdin=task, scripted=True)
-        place = script_place(words)
-        text = self.scripts.get(place) if place is not None else None
-        if text is None:
-            return step
-        interpreter = words[0] if place != words[0] else interpreter_of(text)
-        if interpreter is None or not is_interpreter(interpreter):
-            return step
-        return replace(step, words=(interpreter,), stdin=text, scripted=True)
-
-    def _by_itself(self, words: tuple[str, ...]) -> Step | None:
-        """What stands in front of the command's program and says the result by itself."""
-        for word in also(words):
-            text = self.scripts.get(ALSO + word)
-            found = None if text is None or sources(words) else in_its_place(words, word, text, self._roles)
-            if found is not None:
-                return found
-        return None
-
     def _roles(self, text: str) -> list[str] | None:
-        named = {word: one for word, one in self.scripts.items() if not word.startswith(ALSO)}
-        read = take_apart(text, self.role, named)
+        read = take_apart(text, self.role, self.run_files.named())
         return [self.role(step) for step in read.steps] if read.parsed else None
 
     def _of_a_sourced_file(self, words: list[str], mode: Mode) -> bool:
         """Whether a command is a function of a file read before that only says something; then its steps are added."""
-        if sources(tuple(words)):
-            root = parsed(self.scripts.get(ALSO + words[1], ""))
-            self.sourced |= {} if root is None else {self._word(name): body for name, body in functions(root)}
+        self.sourced |= {self._word(name): body for name, body in self.run_files.functions_of(words)}
         name = words[0]
         if name not in self.sourced or self.depth >= _MAX_NESTING:
             return False
