@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from referee.publish.cast import serve
 from tests.publish_workspace import Try, Written
 from tests.read_pages import build, read
@@ -31,9 +33,10 @@ def test_a_long_recording_is_cut_between_events_and_nothing_is_lost() -> None:
     assert cut.parts == whole.parts[:2]
 
 
-def test_a_recording_that_is_none_is_named_and_stops_no_build(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cast", [b'{"version": 2, "width": 60000, "height": 60000}\n[0, "o", "x"]\n', b"", b"\xff"])
+def test_a_recording_that_is_none_is_named_and_stops_no_build(tmp_path: Path, cast: bytes) -> None:
     written = Written(tmp_path)
-    written.write((Try("r-1", "square", cast=b'{"version": 2, "width": 60000, "height": 60000}\n[0, "o", "x"]\n'),))
+    written.write((Try("r-1", "square", cast=cast),))
     build(written)
     assert "The recording cannot be shown here" in read(written, "runs/r-1.html").text
 

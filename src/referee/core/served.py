@@ -65,9 +65,10 @@ def served_cast(lines: Iterable[bytes]) -> Iterator[bytes]:
         lines: the lines of a cast as ``core.cast.cast`` makes them (after redaction).
 
     Raises:
-        Finding: a line is no asciicast v2, or declares a terminal larger than is ever recorded.
+        Finding: there is no line, one is no asciicast v2, or declares a terminal larger than is ever recorded.
     """
     text = ServedText()
+    number = 0
     for number, line in enumerate(lines, start=1):
         value = _load(line, number)
         if number == 1:
@@ -83,6 +84,8 @@ def served_cast(lines: Iterable[bytes]) -> Iterator[bytes]:
             data = clean_label(data)
         if data and code in ("o", "r", "m"):
             yield f'[{time}, "{code}", {quoted(data)}]\n'.encode("utf-8", "replace")
+    if not number:
+        raise Finding("The cast is empty.")
 
 
 class _Decimal(str):
