@@ -407,6 +407,10 @@ def test_a_copy_of_the_workspace_verifies_elsewhere(shop: Shop, tmp_path: Path) 
     shutil.copytree(shop.root, copy)
     assert verify(*_stores(copy)).runs == 2
     (copy / "records").rename(copy / "moved")
+    with pytest.raises(Finding, match="of which no record speaks"):
+        verify(*_stores(copy))
+    (copy / "evidence").rename(copy / "moved too")
+    (copy / "scores").rename(copy / "moved as well")
     with pytest.raises(NothingMatched):
         verify(*_stores(copy))
 

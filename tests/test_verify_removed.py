@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from referee.core.canonical import canonical_bytes
-from referee.errors import Finding
+from referee.errors import Finding, NothingMatched
 from referee.runner.verify import verify
 from tests.test_verify import attempt, open_shop, report
 
@@ -41,3 +41,16 @@ def test_other_loose_evidence_is_no_fault(tmp_path: Path, value: dict[str, objec
     attempt(shop, "r-good", report_bytes=report())
     shop.evidence.keep("left.over", canonical_bytes(value))
     assert verify(shop.records, shop.evidence, shop.scores).unnamed == 1
+
+
+def test_where_all_records_were_taken_away_the_evidence_still_tells(tmp_path: Path) -> None:
+    shop = open_shop(tmp_path / "w")
+    with pytest.raises(NothingMatched, match="no records"):
+        verify(shop.records, shop.evidence, shop.root / "scores")
+    attempt(shop, "r-only")
+    shop.records.close()
+    for file in (shop.root / "records").glob("*.jsonl"):
+        file.unlink()
+    shop = open_shop(shop.root)
+    with pytest.raises(Finding, match="of the run r-only, of which no record speaks"):
+        verify(shop.records, shop.evidence, shop.root / "scores")

@@ -138,6 +138,7 @@ def verify(
         done.loose = bakeoff.loose
         named = frozenset(bakeoff.named)
     if not every and not done.record_files and not done.shards:
+        _loose(every, evidence, scores, done, named)  # records that were taken away whole leave their evidence
         raise NothingMatched("there is nothing to verify: the workspace has no records")
     for run in runs or every:
         _run(every[run], evidence, scores, done)
