@@ -148,17 +148,24 @@ HONEST = [
     "diff <(python app.py) expected.txt && python other.py",
     '"$HOME/.venv/bin/python" app.py',
     "python -c 'try:\n  import x; x.run()\nexcept Exception:\n  raise SystemExit(1)'",
+    'python3 -c "\nimport segno\nprint(segno.make(5).size())\n"',
+    'PORT=8000; ./app --port "$PORT" & p=$!; sleep 1; curl -fsS "http://127.0.0.1:$PORT/x"; s=$?; kill "$p"; exit $s',
+    './tool "" "$HOME/a $USER b"',
+    "declare -i n=5; export -f run; ./tool $n",
+    "declare -a all=(1 2); ./tool ${all[0]}",
 ]
 
 
 @pytest.mark.parametrize(("command", "expected"), TRAPS, ids=[command[:60] for command, _ in TRAPS])
 def test_a_trap_is_named(command: str, expected: set[str]) -> None:
     assert {flag.name for flag in audit(command)} == expected
+    assert {flag.name for flag in audit(command, scripts={})} == expected
 
 
 @pytest.mark.parametrize("command", HONEST)
 def test_an_honest_command_is_left_alone(command: str) -> None:
     assert audit(command) == ()
+    assert audit(command, scripts={}) == ()
 
 
 def test_a_mock_is_no_trap_where_a_mock_is_claimed() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from referee.core.live_lines import live_lines, live_tree
 from referee.core.records import ListenerFacts
 from referee.core.report import Verification
+from referee.scoring.audit import audit
+from referee.scoring.challenges import challenges
 from referee.scoring.citations import quoted
 from referee.scoring.command_parts import parts, same_version
 from referee.scoring.serving import imported, served_file
@@ -119,3 +123,111 @@ def test_a_number_of_workers_is_no_module() -> None:
     argv = ("gunicorn", "-w", "4", "stub:app")
     one = ListenerFacts(port=8000, address="127.0.0.1", pid=9, executable=None, argv=argv, cwd="/work")
     assert served_file(one) == "/work/stub.py"
+
+
+#: What shell text is made of: words, quotations, expansions, keywords and what joins them.
+_PIECES = (
+    *(
+        "declare",
+        "export",
+        "local",
+        "readonly",
+        "typeset",
+        "let",
+        "unset",
+        "-a",
+        "-i",
+        "x=1",
+        "x=(1 'a b')",
+        "for",
+        "in",
+    ),
+    *(
+        "do",
+        "done",
+        "if",
+        "then",
+        "fi",
+        "while",
+        "case",
+        "esac",
+        "a)",
+        ";;",
+        "{",
+        "}",
+        "(",
+        ")",
+        "!",
+        "&&",
+        "||",
+        "|",
+        ";",
+    ),
+    *(
+        "&",
+        "\n",
+        "python3",
+        "bash",
+        "sh",
+        "node",
+        "-c",
+        "-m",
+        "-e",
+        "--",
+        "-",
+        "eval",
+        "set",
+        "read",
+        "source",
+        "echo",
+        "12",
+    ),
+    *(
+        '""',
+        "''",
+        '"a $x b"',
+        '"$x"',
+        '"$@"',
+        '"${x[@]}"',
+        "$x",
+        "$(x y)",
+        '"$(x) y"',
+        "<(x)",
+        "<<< x",
+        "> f",
+        "[[",
+        "]]",
+    ),
+    *(
+        "[",
+        "]",
+        "==",
+        "pytest",
+        "curl",
+        "./tool",
+        "$?",
+        "wait",
+        "time",
+        "function",
+        "f()",
+        "`x`",
+        "$'a'",
+        "*.py",
+        "~/x",
+    ),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(_PIECES), max_size=14).map(" ".join))
+def test_no_shell_text_stops_what_reads_it(command: str) -> None:
+    scripts = {"./tool": f"#!/bin/sh\n{command}\n"}
+    for known in (None, {}, scripts):
+        assert audit(command, scripts=known) == audit(command, scripts=known)
+        assert parts(command, known) == parts(command, known)
+    assert challenges(command, "r-1") == challenges(command, "r-1")
+
+
+@pytest.mark.parametrize("command", ['sh "" 12', "python3 '' -m json.tool 12", 'bash ""'])
+def test_an_empty_word_is_no_script_and_stops_nothing(command: str) -> None:
+    assert all(one.command != command for one in challenges(command, "r-1"))

@@ -198,7 +198,7 @@ def _operands(node: Node, addresses: frozenset[int], held: Held) -> Iterator[Inp
     if is_interpreter(inner[0]):
         if place is None and "-m" not in inner[:-1]:
             return
-        start = first + (inner.index(place) if place else inner.index("-m") + 1) + 1
+        start = first + (inner.index("-m") + 1 if place is None else inner.index(place)) + 1
     if name in _NOT_ASKED and place in {None, inner[0]}:
         return
     for index in range(start, len(words)):

@@ -119,7 +119,7 @@ class _Reader:
     def statement(self, node: Node, mode: Mode, *, background: bool = False) -> list[Step]:
         """Read one statement; return its steps."""
         begin = len(self.script.steps)
-        reader = getattr(self, f"_{node.type}", None)
+        reader = getattr(self, f"_{node.type}", None) if node.type in STATEMENTS else None
         if reader is not None:
             reader(node, mode)
         elif node.type in SEQUENCES:

@@ -94,7 +94,7 @@ def _expanded(node: Node) -> str | None:
     inner = (
         node.named_children[0] if node.type in {"string", "command_name"} and len(node.named_children) == 1 else node
     )
-    if inner.type == "string":
+    if inner is not node and inner.type == "string":
         return _expanded(inner)
     if inner.type not in _EXPANSIONS or text_of(node).strip('"') != text_of(inner):
         return None
