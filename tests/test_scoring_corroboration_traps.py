@@ -56,6 +56,20 @@ TRAPS = {
         "decodes_leniently",
         "ffmpeg -v error -xerror -nostdin -i a.mp4 -f null -",
     ),
+    "ffmpeg-copies": (
+        "ffmpeg -v error -xerror -nostdin -i a.mp4 -c copy -f null -",
+        "decodes_leniently",
+        "ffmpeg -v error -xerror -nostdin -i a.mp4 -c:v rawvideo -f null -",
+    ),
+    "ffmpeg-copies-to-a-checksum": (
+        "ffmpeg -v error -xerror -nostdin -i a.mp3 -c:a copy -f md5 -",
+        "decodes_leniently",
+        "ffmpeg -v error -xerror -nostdin -i a.mp3 -f md5 -",
+    ),
+    "waits-for-nothing-in-particular": ("square 12 & wait", "background_only", "square 12 & wait $!"),
+    "headers": ("curl -fsSI localhost:8000/", "probes_only", "curl -fsSo I localhost:8000/"),
+    "headers-by-method": ("curl -fs -X HEAD localhost:8000/", "probes_only", "curl -fs -X POST localhost:8000/"),
+    "spider": ("wget -q --spider localhost:8000/", "probes_only", "wget -qO- localhost:8000/"),
     "pillow-verify": (PILLOW.format(what="im.verify()"), "decodes_leniently", PILLOW.format(what="im.load()")),
 }
 
@@ -79,6 +93,10 @@ def test_an_attempt_of_an_earlier_harness_keeps_the_rules_of_its_day() -> None:
         ("set -o pipefail && square 12 | tail -n 1", ["pipe_without_pipefail"], []),
         ("set -e && { square 12; true; }", ["masks_failure"], []),
         ("nc.openbsd -l 8000", [], ["stub_server"]),
+        ("square 12 & wait", [], ["background_only"]),
+        ("curl -sI localhost:8000/", [], ["probes_only"]),
+        ("wget --spider localhost:8000/", [], ["probes_only"]),
+        ("ffmpeg -xerror -i a.mp4 -codec copy -f null -", [], ["decodes_leniently"]),
     ],
 )
 def test_what_is_read_otherwise_now_is_read_as_then_where_nothing_was_observed(

@@ -13,7 +13,7 @@ from referee.core.report import Depth
 from referee.scoring.command_parts import runs_tests
 from referee.scoring.decoding import accepts_broken
 from referee.scoring.own_tests import tests_nothing
-from referee.scoring.roles import role
+from referee.scoring.roles import role, role_later
 from referee.scoring.shell import Script, take_apart
 from referee.scoring.shell_words import Step, bare
 from referee.scoring.snippets import python_mocks, python_puts_modules
@@ -65,12 +65,13 @@ def audit(command: str, *, depth: Depth = "tier1_real", scripts: Mapping[str, st
         scripts: texts of the agent's own files that the command runs, by the word that names each. None for an attempt
             of a harness that did not look: then the flags of ``LATER`` are not looked for either.
     """
-    script = take_apart(command, role, scripts)
+    later = scripts is not None
+    script = take_apart(command, role_later if later else role, scripts)
     if not script.parsed:
         return _flags({"not_auditable"})
     names = set(script.traps)
-    names |= _of_roles(script.steps)
-    names |= set(_of_steps(script, later=scripts is not None))
+    names |= _of_roles(script.steps, later=later)
+    names |= set(_of_steps(script, later=later))
     if scripts is None:
         names -= LATER
     else:
@@ -91,12 +92,15 @@ def _flags(names: Iterable[str]) -> tuple[Flag, ...]:
     return tuple(Flag(name, sentence) for name, sentence in SENTENCES.items() if name in found)
 
 
-def _of_roles(steps: list[Step]) -> set[str]:
-    """What follows when no step does anything that could fail to work."""
-    roles = [role(step) for step in steps]
+def _of_roles(steps: list[Step], *, later: bool) -> set[str]:
+    """What follows when no step does anything that could fail to work.
+
+    ``wait`` without a process ends with 0 whatever became of what it waited for.
+    """
+    roles = [role_later(step) if later else role(step) for step in steps]
     if "works" in roles or "hides" in roles:
-        waits = any(step.words[:1] == ("wait",) for step in steps)
-        front = any(role(step) in {"works", "hides"} and not step.background for step in steps)
+        waits = any(step.words[:1] == ("wait",) and (len(step.words) > 1 or not later) for step in steps)
+        front = any(one in {"works", "hides"} and not step.background for one, step in zip(roles, steps, strict=True))
         return set() if front or waits else {"background_only"}
     found = {_LOOK_ONLY[one] for one in roles if one in _LOOK_ONLY and one != "says"}
     return found or {"says_only"}

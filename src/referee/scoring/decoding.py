@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 
 from referee.scoring.shell_words import Step, bare
 
@@ -12,6 +13,7 @@ _BROKEN = re.compile(
 )
 #: A value that JSON does not have, as it is written in it and as Python shows it.
 _NOT_JSON = re.compile(rb"(?:^|[:\[,(])[ \t]*-?(?:NaN|Infinity|nan|inf)[ \t]*(?:$|[,\])}])", re.MULTILINE)
+_COPIES = re.compile(r"-(?:c|codec|[avs]codec)(?::\S+)? copy")
 #: What reads the pixels of a picture, beside what only looks at its structure.
 _PIXELS = {
     *("load", "convert", "getdata", "getpixel", "tobytes", "resize", "thumbnail", "save", "histogram", "rotate"),
@@ -34,11 +36,13 @@ _PIXELS = {
 def accepts_broken(step: Step) -> bool:
     """Whether a step checks a file by something that accepts broken data.
 
-    ``ffmpeg`` to the null muxer ends with 0 on a corrupted or cut-off file, unless ``-xerror`` is given; Pillow's
-    ``verify`` reads no pixel.
+    ``ffmpeg`` to the null muxer ends with 0 on a corrupted or cut-off file, unless ``-xerror`` is given; of a stream
+    that it copies it decodes nothing; Pillow's ``verify`` reads no pixel.
     """
     words = bare(step.words)
     if _is_ffmpeg(words) and _after(words, "-f") == "null" and "-xerror" not in words:
+        return True
+    if _is_ffmpeg(words) and _goes_nowhere(words) and any(_COPIES.fullmatch(" ".join(two)) for two in pairwise(words)):
         return True
     return any(_verifies_only(code) for code in (step.stdin, *words[1:]) if code and ".verify(" in code)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from referee.scoring.shell_words import LAST_STATUS, UNKNOWN, Step, bare
@@ -83,6 +84,8 @@ _ASKS_ANYWHERE = {"--version", "--help", "-version", "--usage"}
 _ASKS_ALONE = {*_ASKS_ANYWHERE, "-V", "-v", "-h", "-?", "version", "help", "/?", "-help"}
 _NODE_PRINTS = {"-p", "-pe", "--print"}
 _ZERO = {"0", "00"}
+#: Short options of curl that a value follows, glued on or not.
+_CURL_VALUES = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"
 _ONE_LINERS = {"perl", "ruby", "php", "lua", "luajit", "raku"}
 _FIXED = {
     **dict.fromkeys(_SAYS, "says"),
@@ -114,6 +117,25 @@ def role(step: Step) -> str:
     found = _program(name, words, step.stdin)
     # A program of its own may rightly catch what fails in a corner of it.
     return "works" if step.scripted and found == "hides" else found
+
+
+def role_later(step: Step) -> str:
+    """The role of one step, with what is known since harnesses observe beside the re-run: what asks a service for no
+    more than its headers probes, however that is spelt.
+    """
+    found = role(step)
+    return "probes" if found == "works" and _headers_only(bare(step.words)) else found
+
+
+def _headers_only(words: tuple[str, ...]) -> bool:
+    name = words[0].rsplit("/", 1)[-1]
+    if name == "wget":
+        return "--spider" in words
+    if name != "curl":
+        return False
+    named = next((value for option, value in pairwise(words) if option in {"-X", "--request"}), "")
+    clusters = (re.match(rf"-[^-{_CURL_VALUES}]*", word) for word in words[1:] if not word.startswith("--"))
+    return named == "HEAD" or "-XHEAD" in words or any(one is not None and "I" in one[0] for one in clusters)
 
 
 #: Programs that fetch what they run, and the words that make others do it.
