@@ -104,6 +104,38 @@ def test_sections_for_others_are_left_out() -> None:
     assert "Usage" in kept
 
 
+FLAT_MARKDOWN = (
+    "# {title}\n    tool one\n# Usage\n    tool two\n# Uninstall\n    tool three\n# On Windows\n    tool four\n"
+)
+FLAT_RST = """\
+{title}
+=======
+::
+
+  tool one
+
+Usage
+=====
+::
+
+  tool two
+
+Contributing
+============
+::
+
+  tool three
+"""
+
+
+@pytest.mark.parametrize(("text", "suffix"), [(FLAT_MARKDOWN, ".md"), (FLAT_RST, ".rst")])
+@pytest.mark.parametrize("title", ["tool", "Windows"])
+def test_they_are_left_out_beside_the_title_too_and_the_title_is_none(text: str, suffix: str, title: str) -> None:
+    document = documents.parse_document(text.format(title=title), suffix)
+    kept = [block.text for block in document.blocks if not blocks.excluded(block, package=False)]
+    assert [line.strip() for line in kept] == ["tool one", "tool two"]
+
+
 @pytest.mark.parametrize(
     ("text", "default", "kind"),
     [

@@ -44,6 +44,12 @@ _EXCLUDED = re.compile(
     r"browsers?|cdn|deno|bun|jsr|react native|docker( compose)?|kubernetes|helm|vs ?code|editor\w*|vim|emacs)\b",
     re.IGNORECASE,
 )
+#: The same of a section that stands beside the title and not below it, where a word may be the project's own name.
+_AT_THE_TOP = re.compile(
+    r"\b(uninstall\w*|contribut\w*|windows|macos|mac os|os x|homebrew|chocolatey|scoop|freebsd|arch linux|fedora|"
+    r"changelog|change log|release notes)\b",
+    re.IGNORECASE,
+)
 _DEVELOPERS = re.compile(
     r"\b(develop(ment|ing|er)\w*|hacking|building from source|running (the )?tests|tests?|testing)\b", re.IGNORECASE
 )
@@ -60,7 +66,9 @@ class Typed:
 
 def excluded(block: Block, *, package: bool) -> bool:
     """Whether a block stands in a section that a newcomer on this machine does not follow."""
-    if any(_EXCLUDED.search(title) for title in block.headings[1:] or ()):
+    if any(_EXCLUDED.search(title) for title in block.headings[1:]):
+        return True
+    if not block.titled and any(_AT_THE_TOP.search(title) for title in block.headings[:1]):
         return True
     return package and any(_DEVELOPERS.search(title) for title in block.headings[1:])
 

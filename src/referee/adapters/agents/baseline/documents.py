@@ -10,13 +10,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Block:
-    """One literal block: its text, its label, the headings it stands under, the prose right before it."""
+    """One literal block: its text, its label, the headings it stands under, the prose right before it.
+
+    ``titled``: the first of its headings is the document's first, which names the project and no section.
+    """
 
     text: str
     language: str
     headings: tuple[str, ...]
     before: str
     order: int
+    titled: bool = True
 
 
 @dataclass
@@ -34,10 +38,13 @@ class _Collector:
     def __init__(self) -> None:
         self.document = Document()
         self.headings: list[tuple[int, str]] = []
+        self.at_the_top = 0
         self.before = ""
 
     def heading(self, level: int, text: str) -> None:
-        self.headings = [entry for entry in self.headings if entry[0] < level] + [(level, text)]
+        above = [entry for entry in self.headings if entry[0] < level]
+        self.headings = [*above, (level, text)]
+        self.at_the_top += not above
         self.before = ""
         self.document.prose += text + "\n"
 
@@ -49,7 +56,8 @@ class _Collector:
         if text.strip():
             titles = tuple(title for _, title in self.headings)
             blocks = self.document.blocks
-            blocks.append(Block(text.expandtabs(4).rstrip() + "\n", language.lower(), titles, self.before, len(blocks)))
+            plain, titled = text.expandtabs(4).rstrip() + "\n", self.at_the_top <= 1
+            blocks.append(Block(plain, language.lower(), titles, self.before, len(blocks), titled))
         self.before = ""
 
 
