@@ -50,6 +50,8 @@ READ: list[tuple[str, Any, dict[str, Any], tuple[str, ...]]] = [
 BROKEN: list[tuple[str, Any, str]] = [
     ("two objects", '{"a":1}{"a":2}', "several-objects"),
     ("two objects alike", '{"a":1}\n{"a":1}', "several-objects"),
+    ("two objects, the second in single quotes", """{"a":1}{'a':2}""", "several-objects"),
+    ("two objects, the second cut", '{"a":1}{', "several-objects"),
     ("empty object before another", '{}{"a":1}', "several-objects"),
     ("two fenced blocks", '```\n{"a":1}\n```\n```\n{"a":2}\n```', "several-objects"),
     ("cut after a colon", '{"a":', "truncated"),

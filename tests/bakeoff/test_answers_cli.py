@@ -236,6 +236,30 @@ ERRORS: list[tuple[str, Any, Blame, str]] = [
     ("plain text, 500", f"{API}500 Internal server error", INFRA, "server_error"),
     ("plain text, 401", f'{API}401 {{"error": {{"type": "authentication_error"}}}}', CONFIG, "unauthorized"),
     ("plain text, in brackets", '[API Error: {"error":{"code":503,"message":"overloaded"}}]', INFRA, "server_error"),
+    (
+        "plain text, a document behind the status",
+        API + '429 {"type":"error","error":{"type":"rate_limit_error","message":"slow"}}',
+        INFRA,
+        "rate_limited",
+    ),
+    (
+        "plain text, 402 and a document",
+        API + '402 {"type":"error","error":{"message":"x"}}',
+        ACCOUNT,
+        "payment_required",
+    ),
+    ("plain text, rate", "You've hit your rate limit. Try again in 20 s.", INFRA, "cli_error"),
+    ("plain text, API rate", "Error: You have reached your API rate limit", INFRA, "cli_error"),
+    ("plain text, HTTP", "HTTP 503 Service Unavailable", INFRA, "server_error"),
+    ("plain text, status first", "402 Payment Required", ACCOUNT, "payment_required"),
+    ("plain text, Error and status", "Error 429: slow down", INFRA, "rate_limited"),
+    ("plain text, requests", "Too many requests, slow down", INFRA, "cli_error"),
+    (
+        "an error event and nothing else",
+        {"type": "error", "message": "402 Payment Required"},
+        ACCOUNT,
+        "payment_required",
+    ),
     ("plain text, limit", "You've hit your usage limit. Upgrade to Pro or try again later.", ACCOUNT, "usage_limit"),
     ("plain text, 402", "Error: 402 Payment Required", ACCOUNT, "payment_required"),
     ("plain text, network", "Error: fetch failed", INFRA, "connect"),
@@ -318,6 +342,7 @@ def test_errors_said_on_standard_error_only() -> None:
     ("status", "output", "detail", "blame", "name"),
     [
         (1, "", "", INFRA, "cli_error"),
+        (1, API + '402 {"type":"error","error":{"message":"x"}}', "", ACCOUNT, "payment_required"),
         (1, ENVELOPE, "", INFRA, "cli_error"),
         (1, result(f"{API}529 Overloaded", is_error=True), "", INFRA, "overloaded"),
         (1, "", "Error: Invalid API key. Please run /login", CONFIG, "unauthorized"),
@@ -353,6 +378,8 @@ def test_prose_that_speaks_of_errors_is_an_answer() -> None:
         "The API Error 529 means overload.",
         "Error handling: I would call f.",
         "A rate limit of 429 applies.",
+        "402 is the room that I would book.",
+        "HTTP 404 pages are not what the tools are for.",
     ):
         reading = printed(result(text))
         assert (reading.fault, reading.broken) == (None, "envelope")

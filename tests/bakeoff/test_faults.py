@@ -145,6 +145,22 @@ INSIDE: list[tuple[str, Any, Blame, str]] = [
     ("top-level error, 429", openai("limited upstream", 429), INFRA, "rate_limited"),
     ("top-level error, 402", openai("Insufficient credits", 402), ACCOUNT, "payment_required"),
     ("top-level error, quota", openai("x", "insufficient_quota"), ACCOUNT, "insufficient_quota"),
+    (
+        "top-level error, its code before its type",
+        openai("x", "rate_limit_exceeded", "invalid_request_error"),
+        INFRA,
+        "rate_limited",
+    ),
+    (
+        "top-level error, its code before any type",
+        openai("x", "insufficient_quota", "api_error"),
+        ACCOUNT,
+        "insufficient_quota",
+    ),
+    ("top-level error, rate in words", openai("You have reached your rate limit"), INFRA, "error_in_200"),
+    ("top-level error, a number", {"error": 402}, ACCOUNT, "payment_required"),
+    ("top-level error, a list", {"error": [{"code": 429, "message": "x"}]}, INFRA, "rate_limited"),
+    ("choices null, a code beside them", {"choices": None, "code": 402, "message": "x"}, ACCOUNT, "payment_required"),
     ("top-level error, 401", openai("No auth", 401), CONFIG, "unauthorized"),
     ("top-level error, moderated", openai("x", 403, metadata=MODERATED), CASE, "moderation"),
     ("top-level error, filter", openai("x", "content_filter"), MODEL, "content_filter"),
@@ -206,6 +222,31 @@ def test_a_transport_that_breaks_is_infrastructure(broke: str, name: str, status
         assert reading.fault is not None
         assert (reading.fault.blame, reading.fault.name, reading.calls) == (INFRA, name, ())
         assert "why it broke" in reading.fault.sentence
+
+
+@pytest.mark.parametrize("broke", ["reset", "timeout", "protocol", "too-long"])
+def test_half_a_body_does_not_say_whose_fault_it_is(broke: str) -> None:
+    """The other half may be that a function is degraded, that a model is unknown, that a case is too long."""
+    for status in (400, 403, 404, 422):
+        fault = read_said(b'{"error": {"message": "DEGRA', status=status, broke=broke).fault
+        assert fault is not None
+        assert (fault.blame, fault.name) == (INFRA, broke.replace("-", "_"))
+    whole = read_said(openai(WINDOW, "context_length_exceeded"), status=400, broke=broke).fault
+    assert whole is not None
+    assert whole.name == "context_length"
+    for status, name in ((401, "unauthorized"), (402, "payment_required"), (413, "too_large"), (500, "server_error")):
+        said = read_said(b'{"error"', status=status, broke=broke).fault
+        assert said is not None
+        assert said.name == name
+
+
+def test_what_a_server_says_of_its_inside_is_not_what_a_cli_says_of_its_way() -> None:
+    """Without a code an error inside HTTP 200 is the way's, in words that name no CLI."""
+    for words in ("could not log input", "upstream connection reset", "deadline passed", "no API key for upstream"):
+        fault = read_said(openai(words)).fault
+        assert fault is not None
+        assert (fault.blame, fault.name) == (INFRA, "error_in_200")
+        assert "CLI" not in fault.sentence
 
 
 def test_a_status_says_more_than_a_broken_body() -> None:

@@ -19,7 +19,7 @@ from referee.scoring.answers.mending import mend
 Arguments = tuple[dict[str, Any] | None, tuple[str, ...], str | None, str]
 
 _FENCE = re.compile(r"```[\w+-]*")
-_SECOND = re.compile(r'\{\s*["}]')
+_SECOND = re.compile(r"""\{\s*(?:["'}]|\Z)""")
 _CUT_LITERAL = re.compile(r"t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?")
 
 

@@ -24,7 +24,7 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
     """Take a chat completion apart."""
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices:
-        return faults.infra("error_in_200", "The answer of HTTP 200 holds no choices")
+        return faults.of_no_answer(document, headers, "The answer of HTTP 200 holds no choices")
     several = len(choices) > 1
     choice = as_dict(min(choices, key=_place) if several else choices[0])
     finish, native = as_text(choice.get("finish_reason")) or None, as_text(choice.get("native_finish_reason")) or None
@@ -118,6 +118,9 @@ def _take_usage(parts: Parts, usage: Any) -> None:
     if not isinstance(usage, dict):
         return
     parts.count(usage, "prompt_tokens", "completion_tokens")
+    # Some servers do not show the reasoning, only what it cost.
+    spent = as_dict(usage.get("completion_tokens_details")).get("reasoning_tokens")
+    parts.reasoned = parts.reasoned or bool(as_count(spent))
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
     parts.cached_tokens = as_count(cached)

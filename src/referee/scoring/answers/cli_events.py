@@ -161,7 +161,7 @@ def _opencode(events: list[dict[str, Any]]) -> Final:
             spent[1] += cached
             spent[2] += (as_count(tokens.get("output")) or 0) + (as_count(tokens.get("reasoning")) or 0)
         elif kind == "error":
-            final.error = _message(event.get("error")) or "the CLI reports an error"
+            final.error = _message(event.get("error")) or _message(event) or "the CLI reports an error"
     final.text = "\n".join(said)
     if counted:
         final.input_tokens, final.cached_tokens, final.output_tokens = spent

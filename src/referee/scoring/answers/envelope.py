@@ -30,6 +30,9 @@ _ERROR_TEXT = re.compile(
     r"\[?\s*API Error\b|(?:stream )?error: |ERROR:? |Credit balance is too low|Invalid API key\b"
     r"|Claude (?:AI |Code )?usage limit reached|You've (?:hit|reached) your |Please run /login|Not logged in"
     r"|Error: (?=.{0,80}(?:\b[45]\d\d\b|fetch failed|E[A-Z]{6,}|timed out|API key|quota|limit))"
+    r"|(?:HTTP(?:/[\d.]+)?|Error) [45]\d\d(?=:|\s*\Z)|(?:(?:HTTP(?:/[\d.]+)?|Error) )?[45]\d\d (?=Too Many|Unauthorized"
+    r"|Forbidden|Payment R|Internal S|Bad [RG]|Service U|Gateway T)"
+    r"|Too [Mm]any [Rr]equests\b|Usage limit reached"
     r"|Request timed out|Connection error|Your account does not have access|Quota exceeded|Rate limit"
 )
 #: How a system says that a program is not there or is none; that it had no room for a process passes.
@@ -48,6 +51,8 @@ def parts_of(status: int | None, body: bytes, *, broke: str | None, detail: str)
     text, sound = decode(body)
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").strip()
     final = final_of(text)
+    if final.error is not None and _ERROR_TEXT.match(text):
+        final.error = text  # a document behind such words does not say all
     if status != 0:
         return _of_exit(status, final.error or final.text or detail, detail)
     if fault := _of_output(text, final, detail):
@@ -90,6 +95,7 @@ def fault_of_text(text: str) -> Fault:
         excerpt=signal.text,
         where=f"printed by the CLI, status {status}" if status else "printed by the CLI",
         otherwise=("cli_error", "The CLI reports an error"),
+        by_cli=True,
     )
 
 

@@ -74,7 +74,9 @@ _NOT_FOR_ACCOUNT = "Not found for account"
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _QUOTA = _words(r"insufficient_quota|quota exceeded\. check your plan|exceeded your current quota.{0,80}billing")
 _LIMITS = _words(r"usage limits?.{0,300}regain access|credit balance is too low")
-_PRINTED_LIMITS = _words(r"usage limit reached|(?:hit|reached) your (?:\w+ ){0,2}limit|out of (?:extra )?usage")
+_PRINTED_LIMITS = _words(
+    r"usage limit reached|(?:hit|reached) your (?:(?!rate\b)\w+ ){0,2}limit|out of (?:extra )?usage"  # a rate passes
+)
 _NOT_PROVISIONED = _words(
     r"endpoint (?:is |has been |was )?(?:currently )?(?:disabled|paused|suspended|scaled to zero|not provisioned)"
     r"|(?:function|model|endpoint) (?:is )?(?:disabled|unprovisioned|not provisioned)|reached its end of life"
@@ -148,7 +150,10 @@ TABLE: tuple[_Row, ...] = (
     _Row("not_found", _CONFIG, (404,), "There is nothing at this address"),
     _Row("request_rejected", _CONFIG, _REQUEST, "The server rejects the request"),
     _Row("redirected", _CONFIG, range(300, 400), "The server points to another address, which is not followed"),
-    # what agent CLIs print of the way
+)
+
+#: What agent CLIs print of the way. A server that says the same speaks of its own inside, and is not asked here.
+_OF_THE_WAY: tuple[_Row, ...] = (
     _Row("unauthorized", _CONFIG, (PRINTED,), "The CLI is not logged in", words=_LOGIN),
     _Row("timeout", _INFRA, (PRINTED,), "The CLI's request timed out", words=_words(r"timed? ?-?out|deadline")),
     _Row("dns", _INFRA, (PRINTED,), "The CLI found no address", words=_words(r"enotfound|eai_again|getaddrinfo")),
@@ -224,7 +229,12 @@ def of_transport(broke: str, detail: str, retry_after: float | None = None) -> F
 
 
 def of_signal(
-    signal: Signal, *, where: str = "", otherwise: tuple[str, str] | None = None, excerpt: str | None = None
+    signal: Signal,
+    *,
+    where: str = "",
+    otherwise: tuple[str, str] | None = None,
+    excerpt: str | None = None,
+    by_cli: bool = False,
 ) -> Fault:
     """The fault that the table gives for a signal.
 
@@ -233,9 +243,10 @@ def of_signal(
         where: in which place it stood, for the sentence.
         otherwise: name and sentence of the INFRA fault where no row fits.
         excerpt: what the sentence quotes, where that is not the whole text.
+        by_cli: an agent CLI printed it.
     """
     said_of_it = signal.text if excerpt is None else excerpt
-    for row in TABLE:
+    for row in (*TABLE, *_OF_THE_WAY) if by_cli else TABLE:
         if _fits(row, signal):
             said = where or (f"HTTP {signal.status}" if signal.status else "")
             return Fault(
@@ -259,6 +270,12 @@ def of_inner_error(error: Any, headers: Mapping[str, str], *, where: str, name: 
     return of_signal(signal, where=where, otherwise=(name, f"An error came in place of an answer ({where})"))
 
 
+def of_no_answer(document: Mapping[str, Any], headers: Mapping[str, str], sentence: str) -> Fault:
+    """The fault of a document of HTTP 200 without an answer in it: by the code that stands there instead, if any."""
+    signal = signal_of(document, "", status=None, headers=headers)
+    return of_signal(signal, where="error inside HTTP 200", otherwise=("error_in_200", sentence))
+
+
 def infra(name: str, sentence: str, detail: str = "", *, retry_after: float | None = None) -> Fault:
     """A fault of the way."""
     return Fault(blame=Blame.INFRA, name=name, sentence=_sentence(sentence, detail), retry_after=retry_after)
@@ -273,10 +290,11 @@ def signal_of(document: Any, raw: str, *, status: int | None, headers: Mapping[s
     """What an error's document says, in any of the forms that servers use; ``raw`` where it has none of them."""
     body = as_dict(as_list(document)[0]) if as_list(document) else as_dict(document)
     error = body.get("error")
+    error = as_list(error)[0] if as_list(error) else error
     parts = [part for part in (as_dict(error), body) if part]
     messages: list[Any] = [error] if isinstance(error, str) else []
-    codes: set[str] = set()
-    inner: int | None = None
+    codes: dict[str, None] = {}  # in the order in which they tell: a type is the least
+    inner = _status_in(error)
     moderated = False
     wait = retry_after_seconds(headers)
     for part in parts:
@@ -285,18 +303,18 @@ def signal_of(document: Any, raw: str, *, status: int | None, headers: Mapping[s
         messages += [metadata.get(key) for key in ("raw", "reason")]
         moderated = moderated or bool(metadata.get("reasons")) or "flagged_input" in metadata
         wait = wait_in_body(part) if wait is None else wait
-        for key in ("code", "type", "status", "status_code", "error_type"):
+        for key in ("code", "status", "status_code", "error_type", "type"):
             value = part.get(key)
             if isinstance(value, str):
-                codes.add(value.strip().casefold())
+                codes[value.strip().casefold()] = None
             inner = _status_in(value) if inner is None else inner
     if inner is None:
-        inner = next((STATUS_OF_CODE[code] for code in sorted(codes) if code in STATUS_OF_CODE), None)
-    codes |= {str(as_dict(part.get("innererror")).get("code")).casefold() for part in parts if "innererror" in part}
+        inner = next((STATUS_OF_CODE[code] for code in codes if code in STATUS_OF_CODE), None)
+    inside = {str(as_dict(part.get("innererror")).get("code")).casefold() for part in parts if "innererror" in part}
     text = " ".join(_message_of(message) for message in messages if message)
     return Signal(
         status=status if status is not None else inner or PRINTED,
-        codes=frozenset(codes),
+        codes=frozenset(codes) | inside,
         text=text[:_LOOKED_AT] or clean(raw[:_LOOKED_AT]),
         raw=raw or text,
         moderated=moderated,

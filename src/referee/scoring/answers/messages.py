@@ -17,13 +17,13 @@ from referee.scoring.answers.parts import Parts
 _CUT = {"max_tokens", "model_context_window_exceeded"}
 
 
-def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:  # noqa: ARG001 - one seam
+def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:
     """Take a message apart."""
     content = document.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
-        return faults.infra("error_in_200", "The answer of HTTP 200 holds no content")
+        return faults.of_no_answer(document, headers, "The answer of HTTP 200 holds no content")
     parts = Parts()
     if hides(document, "content") or any(isinstance(block, Doubled) for block in content):
         parts.flags.append("duplicate-keys")

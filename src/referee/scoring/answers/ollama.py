@@ -11,11 +11,11 @@ from referee.scoring.answers.documents import as_text, hides
 from referee.scoring.answers.parts import Parts
 
 
-def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:  # noqa: ARG001 - one seam
+def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:
     """Take an answer apart. Its finish reason is ``stop`` for calls too."""
     message = document.get("message")
     if not isinstance(message, dict):
-        return faults.infra("error_in_200", "The answer of HTTP 200 holds no message")
+        return faults.of_no_answer(document, headers, "The answer of HTTP 200 holds no message")
     if document.get("done") is False:
         return faults.infra("stream_broken", "The answer ended before the server said that it was done")
     parts = chat.of_message(message)

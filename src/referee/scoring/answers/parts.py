@@ -33,6 +33,14 @@ _FILTERED = {
     *("sensitive", "guardrail_intervened", "image_safety"),
 }
 _MALFORMED = re.compile(r"malformed_function_call|malformed_tool_call|unexpected_tool_call|tool_use_failed")
+#: What stands around reasoning; the last two are Gemini's and Mistral's.
+_THOUGHTS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("[THINK]", "[/THINK]"),
+)
+_OPEN_THOUGHTS = tuple(opening for opening, _ in _THOUGHTS)
 _STOPPED = {"stop", "end_turn"}
 _CALLED = {"tool_calls", "tool_use", "function_call"}
 
@@ -148,14 +156,16 @@ def settle(parts: Parts, *, inlined: bool, whole: bool = True) -> Reading:
 
 
 def _without_reasoning(parts: Parts) -> str:
-    """The text without reasoning that a server left in it: ``<think>…</think>`` at its front."""
+    """The text without reasoning that a server left in it: ``<think>…</think>`` and its kin at its front."""
     text = parts.text
-    if "think>" not in text:
-        return text
     front = text.lstrip()
-    for opening, closing in (("<think>", "</think>"), ("<thinking>", "</thinking>")):
+    if "think>" not in text and not front.startswith(_OPEN_THOUGHTS):
+        return text
+    for opening, closing in _THOUGHTS:
         end = front.find(closing)
-        if front.startswith(opening) or (end >= 0 and opening not in front[:end]):
+        # Templates that write the opening themselves leave only the closing of these.
+        begun = opening.startswith("<think") and end >= 0 and opening not in front[:end]
+        if front.startswith(opening) or begun:
             parts.reasoned = True
             parts.flags.append("inline-reasoning")
             return front[end + len(closing) :].lstrip() if end >= 0 else ""

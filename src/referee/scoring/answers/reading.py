@@ -19,6 +19,8 @@ _SHAPES: dict[Shape, Callable[[Mapping[str, Any], Mapping[str, str]], Parts | Fa
     "ollama": ollama.parts_of,
 }
 _ERROR, _SUCCESS, _ACCEPTED = 400, range(200, 300), 202
+#: What 400, 403, 404 and 422 are where nothing is said: with half a body it is not known that nothing was.
+_TOLD_BY_BODY = frozenset({"request_rejected", "forbidden", "not_found"})
 
 
 def read(
@@ -105,9 +107,15 @@ def take(
 def _fault_of_status(
     status: int | None, headers: Mapping[str, str], text: str, *, broke: str | None, detail: str
 ) -> Fault | None:
-    """The fault of an answer that is none by its transport or its status; the status says more where both do."""
+    """The fault of an answer that is none by its transport or its status.
+
+    Where both are bad the status says more, but for those whose meaning stood in the body that did not come.
+    """
     if status is not None and (status >= _ERROR or (broke is None and status not in _SUCCESS)):
-        return faults.of_response(status, headers, load_body_or_none(text), text)
+        fault = faults.of_response(status, headers, load_body_or_none(text), text)
+        cut = broke is not None and broke != "withheld"
+        if not cut or fault.name not in _TOLD_BY_BODY:
+            return fault
     if broke is not None:
         return faults.of_transport(broke, detail, retry_after_seconds(headers))
     if status is None:

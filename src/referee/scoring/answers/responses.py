@@ -13,7 +13,7 @@ from referee.scoring.answers.parts import Parts
 _UNFINISHED = {"queued", "in_progress"}
 
 
-def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:  # noqa: ARG001 - one seam
+def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts | Fault:
     """Take a response apart. An ``error`` at the top was read before."""
     status = as_text(document.get("status"))
     if status in _UNFINISHED:
@@ -22,7 +22,7 @@ def parts_of(document: Mapping[str, Any], headers: Mapping[str, str]) -> Parts |
         return faults.infra("error_in_200", f"The answer of HTTP 200 has the status {status}")
     output = document.get("output")
     if not isinstance(output, list):
-        return faults.infra("error_in_200", "The answer of HTTP 200 holds no output")
+        return faults.of_no_answer(document, headers, "The answer of HTTP 200 holds no output")
     parts = Parts(stops_by_call=False)
     if hides(document, "output") or any(isinstance(item, Doubled) for item in output):
         parts.flags.append("duplicate-keys")
