@@ -158,6 +158,22 @@ def test_tool_choice_is_tried_on_local_servers_only(server: ScriptedServer) -> N
     assert "no answer: " in _check(target(server.url, "reset", channel="local")).verified["tool_choice auto"]
 
 
+@pytest.mark.parametrize("lane", ["openai-responses", "anthropic-messages"])
+def test_tool_choice_is_tried_wherever_a_call_can_be_required(server: ScriptedServer, lane: LaneKind) -> None:
+    verified = _check(target(server.url, lane=lane, channel="local")).verified
+    assert verified["tool_choice auto"] == verified["tool_choice required"] == "accepted, a call came"
+    probes = [got for got in server.got if got.surface]
+    assert {got.surface for got in probes} == {lane}
+    wanted = {"openai-responses": ["auto", "required"], "anthropic-messages": [{"type": "auto"}, {"type": "any"}]}
+    assert [got.body["tool_choice"] for got in probes] == wanted[lane]
+    assert "tool_choice auto" not in _check(target(server.url, lane=lane)).verified
+    for model, finding in {"text": "accepted, no call came", "400": "refused with HTTP 400"}.items():
+        assert _check(target(server.url, model, lane, channel="local")).verified["tool_choice required"] == finding
+    for model in ("no-json", "choices-null"):
+        found = _check(target(server.url, model, lane, channel="local")).verified
+        assert found["tool_choice required"] == "accepted, the answer has no known shape"
+
+
 # --- Ollama ----------------------------------------------------------------------------------------------------------
 
 _PINS: dict[str, Any] = {"quantisation": "Q4_K_M", "parameters": "3.2B", "revision": "a" * 12, "context": 16384}

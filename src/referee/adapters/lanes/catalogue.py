@@ -10,7 +10,7 @@ from typing import Any
 
 from referee.adapters.lanes.http import Http
 from referee.adapters.lanes.patience import ONCE, look
-from referee.adapters.lanes.tool_choice import probe_tool_choice
+from referee.adapters.lanes.tool_choice import PROBES, probe_tool_choice
 from referee.core.bakeoff import Retry, Target
 from referee.errors import CouldNotVerify
 from referee.protocols import LaneFacts, Said
@@ -52,7 +52,7 @@ async def check_listed(http: Http, target: Target, retry: Retry = ONCE) -> LaneF
     stated = [pin for pin in _PINS if getattr(target, pin) is not None and pin not in verified]
     if stated:
         verified["pins"] = f"stated by the target, not verified through this API: {', '.join(stated)}"
-    if target.channel == "local" and target.lane == "openai-chat":
+    if target.channel == "local" and target.lane in PROBES:
         verified |= await probe_tool_choice(http, target, retry)
     return LaneFacts(target.model, verified, kept, pins)
 
