@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.adapters.agents.baseline import drive, mission, terminal, workshop
+from referee.adapters.agents.baseline import debian, drive, mission, terminal, workshop
 from referee.adapters.agents.baseline.ecosystems import plans
 from referee.adapters.agents.baseline.report import Draft
 from referee.core.report import parse_report
@@ -137,3 +137,23 @@ def test_a_small_project_is_brought_up_and_its_proof_holds(tmp_path: Path) -> No
     assert set(shop.draft.returned.splitlines()) <= set(again.output.splitlines())
     (shop.project / "greet.sh").write_text("exit 1\n")
     assert not terminal.run(shop.draft.command, cwd=tmp_path, env=os.environ, timeout=60).ok
+
+
+@pytest.mark.parametrize(("must", "met"), [(False, []), (True, ["the command nox is not installed"])])
+def test_a_tool_of_developers_is_brought_and_is_an_error_only_where_an_install_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, must: bool, met: list[str]
+) -> None:
+    shop = make_shop(tmp_path)
+    shop.paths.append(str(tmp_path))
+
+    def bring(_shop: workshop.Workshop, package: str) -> bool:
+        (tmp_path / package).write_text("#!/bin/sh\necho 3 sessions passed\n")
+        (tmp_path / package).chmod(0o755)
+        return True
+
+    monkeypatch.setattr(debian, "install", bring)
+    monkeypatch.setattr(debian, "packages_with_program", lambda _shop, name: [name])
+    assert shop.work("nox", must=must).output == "3 sessions passed\n"
+    assert [(error.what, error.fixed) for error in shop.draft.errors] == [(what, True) for what in met]
+    assert shop.work("fortune-of-the-day", must=False).ok
+    assert shop.draft.errors[-1].what == "the command fortune-of-the-day is not installed"

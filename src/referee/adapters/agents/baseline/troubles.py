@@ -254,6 +254,21 @@ def diagnose(result: Result) -> Iterator[Diagnosis]:
             yield Diagnosis(f"{row.remedy}:{groups}", row.what.format(*match.groups(""), **named), row.remedy, match)
 
 
+#: What only those need who work on a project: to test, check or release it.
+_DEVELOPERS_TOOLS = frozenset(
+    """
+    pytest tox nox coverage pre-commit pre_commit ruff flake8 pylint mypy pyright black isort bandit twine bumpversion
+    eslint prettier jest mocha vitest ava phpunit phpstan phpcs rspec rubocop shellcheck clang-format clang-tidy
+    cppcheck golangci-lint
+    """.split()  # noqa: SIM905 — a word list reads better as words
+)
+
+
+def for_developers(diagnosis: Diagnosis) -> bool:
+    """Whether all that is missing is a tool of the project's developers, which no reader of its README has either."""
+    return any(value in _DEVELOPERS_TOOLS for value in diagnosis.match.groupdict().values())
+
+
 def _distinct(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     seen: set[tuple[str, ...]] = set()
     for match in pattern.finditer(text):

@@ -154,10 +154,11 @@ class Workshop:
             applied, trouble = self._remedy(result)
             if applied is None:
                 applied, trouble = self._variant(result)
-            if applied is None or trouble is None:
+            if applied is None:
                 break
-            open_errors.append(trouble)
-            say(f"# {trouble.what} -> {applied.how}")
+            if trouble is not None:
+                open_errors.append(trouble)
+            say(f"# {trouble.what if trouble else 'a tool of its developers'} -> {applied.how}")
             command = applied.command or command
             result = once(command)
             self._settle(open_errors, result, done=success(result))
@@ -184,6 +185,8 @@ class Workshop:
             say(f"# diagnosis: {diagnosis.what}")
             name, _, argument = diagnosis.remedy.partition(":")
             applied = REMEDIES[name](self, diagnosis.match, result, argument)
+            if applied is not None and not self.strict and troubles.for_developers(diagnosis):
+                return applied, None  # nothing went wrong: the README shows it to those who have such tools
             if applied is not None:
                 return applied, self.draft.met(diagnosis.key, diagnosis.what, applied.how)
         return None, None
