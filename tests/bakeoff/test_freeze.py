@@ -235,6 +235,24 @@ def test_an_unbalanced_subset_cannot_be_frozen(bench: Bench) -> None:
         bench.freeze()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("temperature = 0.0", "temperature = 0.7", "draws answers at temperature 0.7; this benchmark draws them at 0"),
+        ("temperature = 0.0", "temperature = nan", "draws answers at temperature nan"),
+        ("max_tokens = 4096", "max_tokens = 4095", "allows answers of 4095 tokens; 4096 to 8192 are the control"),
+        ("max_tokens = 4096", "max_tokens = 8193", "allows answers of 8193 tokens; 4096 to 8192 are the control"),
+    ],
+)
+def test_answers_are_drawn_as_the_method_says_or_nothing_is_frozen(bench: Bench, old: str, new: str, said: str) -> None:
+    bench.edit("protocol.toml", old, new)
+    with pytest.raises(Finding, match=said):
+        bench.freeze()
+    assert bench.log.read_bakeoff() == []
+    bench.edit("protocol.toml", new, "temperature = 0" if "temp" in new else "max_tokens = 8192")
+    assert bench.freeze().files
+
+
 def test_the_protocol_of_a_freeze_is_read_from_the_evidence(bench: Bench) -> None:
     record = bench.freeze()
     before = bench.loaded

@@ -120,6 +120,10 @@ ROOMS = tool(
         ({"city": "Rome", "nights": 2}, {"city": "Rome"}, False, False),
         ({"city": "Rome", "nights": 2}, {"city": "Rome", "nights": None}, False, False),
         ({"city": "Rome", "breakfast": None}, {"city": "Rome"}, True, True),
+        ({"city": "Rome", "nights": None}, {"city": "Rome", "nights": 1}, True, True),  # the default is omission
+        ({"city": "Rome", "nights": {"anyOf": [3, None]}}, {"city": "Rome", "nights": 1}, True, True),
+        ({"city": "Rome", "nights": {"anyOf": [3, None]}}, {"city": "Rome", "nights": 2}, False, False),
+        ({"city": "Rome", "nights": 3}, {"city": "Rome", "nights": 1}, False, False),
         ({"city": "Rome"}, {"city": None}, False, False),  # required: null is no city
         ({"city": "Rome", "rooms": 1}, {"city": "Rome"}, False, False),  # required, whatever its default
         ({"city": "Rome", "rooms": 1}, {"city": "Rome", "rooms": None}, False, False),

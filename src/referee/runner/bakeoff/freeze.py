@@ -23,6 +23,9 @@ from referee.scoring.lint import lint, lint_subset
 #: The harness's own part of the method, as a file beside the protocol's.
 HARNESS = "harness.json"
 
+#: Tokens that an answer may have (§7): fewer cut off a model that reasons, more let it reason without end.
+FEWEST_TOKENS, MOST_TOKENS = 4096, 8192
+
 
 def plan_files(loaded: LoadedProtocol) -> dict[str, bytes]:
     """Everything that is frozen, by name: the protocol's files and ``harness.json``."""
@@ -54,7 +57,8 @@ def freeze(
         decision: number of the logged decision that amends the protocol and that a renewed freeze carries out.
 
     Raises:
-        Finding: the linter objects to a case, or the plan changed and no amending decision is named.
+        Finding: the linter objects to a case, answers are drawn in another way than the method allows, or the plan
+            changed and no amending decision is named.
         UsageError: the decision does not amend, was carried out already, or has nothing to carry out.
         NothingMatched: there is no such decision.
     """
@@ -68,6 +72,7 @@ def freeze(
             if decision is not None and decision != before[-1].decision:
                 _refuse_idle(records, before, name, decision)
             return before[-1]
+        refuse_sampling(loaded)
         if before and decision is None:
             raise _changed(loaded, before[-1], changes_since(before[-1], evidence, loaded))
         if decision is not None:
@@ -124,6 +129,26 @@ def refuse_objections(loaded: LoadedProtocol) -> None:
         raise Finding(
             f"the linter refuses {found[0].case}, {found[0].rule}: {found[0].sentence}{more}",
             todo="correct it; a case that is to stand all the same says why in `known_objection`, and is unranked",
+        )
+
+
+def refuse_sampling(loaded: LoadedProtocol) -> None:
+    """Raise where the plan draws answers otherwise than every report says that they are drawn (§2, §7).
+
+    Raises:
+        Finding: another temperature than 0, or an answer that may be shorter or longer than the control allows.
+    """
+    name, sampling = loaded.protocol.name, loaded.protocol.sampling
+    if sampling.temperature != 0:
+        raise Finding(
+            f"the protocol {name} draws answers at temperature {sampling.temperature}; this benchmark draws them at 0",
+            todo="say temperature = 0 under [sampling]; a model that takes none has takes_sampling = false",
+        )
+    if not FEWEST_TOKENS <= sampling.max_tokens <= MOST_TOKENS:
+        raise Finding(
+            f"the protocol {name} allows answers of {sampling.max_tokens} tokens; {FEWEST_TOKENS} to {MOST_TOKENS} are "
+            "the control for models that reason",
+            todo=f"say max_tokens = {FEWEST_TOKENS} under [sampling], or another number up to {MOST_TOKENS}",
         )
 
 

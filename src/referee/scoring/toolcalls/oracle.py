@@ -69,7 +69,7 @@ class Members:
             found += 1
             if _as_written(written, got) and not self.literal:
                 continue
-            if not self._gold(name).match(got, notes) and not (got is None and self._null_will_do(name)):
+            if not self._gold(name).match(got, notes) and not self._says_nothing(name, got):
                 return False
         if self.rules.extra is True or len(value) == found:
             return True
@@ -88,16 +88,12 @@ class Members:
         default = self.place.member(name).default
         return default is not NONE_NAMED and gold.match(default, set())
 
-    def _null_will_do(self, name: str) -> bool:
-        """Whether null says that a member is left out, and it need not be there."""
-        return self.rules.grading != 1 and self.place.optional(name) and self._may_be_absent(name)
+    def _says_nothing(self, name: str, value: Any) -> bool:
+        """Whether a value says that a member is left out, and it need not be there."""
+        return self.rules.grading != 1 and self._as_left_out(name, value) and self._may_be_absent(name)
 
-    def _tolerated(self, name: str, value: Any) -> bool:
-        """Whether a member that the oracle does not name may be there."""
-        if self.rules.extra == "schema":
-            return self.place.knows(name)
-        if self.rules.extra or self.rules.grading == 1:
-            return self.rules.extra
+    def _as_left_out(self, name: str, value: Any) -> bool:
+        """Whether a value equals leaving the member out: null for an optional one, or the schema's own default."""
         if value is None and self.place.optional(name):
             return True
         place = self.place.member(name)
@@ -105,6 +101,14 @@ class Members:
         return default is not NONE_NAMED and compiled(default, self.rules, place, strict=True, literal=True).match(
             value, set()
         )
+
+    def _tolerated(self, name: str, value: Any) -> bool:
+        """Whether a member that the oracle does not name may be there."""
+        if self.rules.extra == "schema":
+            return self.place.knows(name)
+        if self.rules.extra or self.rules.grading == 1:
+            return self.rules.extra
+        return self._as_left_out(name, value)
 
     def explain(self, value: Any, path: str, notes: set[str]) -> list[str]:
         """Why a given object does not match."""
@@ -118,7 +122,7 @@ class Members:
             if got is ABSENT:
                 if not self._may_be_absent(name):
                     phrases.append(f"argument `{words.text(place)}` is missing: expected {wanted(gold)}")
-            elif got is not None or not self._null_will_do(name):
+            elif not self._says_nothing(name, got):
                 phrases += gold.explain(got, place, notes)
         if self.rules.extra is not True:
             phrases += [
