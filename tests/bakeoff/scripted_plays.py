@@ -316,6 +316,7 @@ PLAYS: dict[str, Play] = {
     "409": _fails(409, "conflict"),
     "429": _fails(429, "slow down", "rate_limit_exceeded"),
     "429-retry-after": _fails(429, "slow down", "rate_limit_exceeded", {"retry-after": "1"}),
+    "429-for-an-hour": _fails(429, "slow down", "rate_limit_exceeded", {"retry-after": "3600"}),
     "429-quota": _fails(429, "You exceeded your current quota", "insufficient_quota"),
     "500": _fails(500, "internal error"),
     "502": _fails(502, "bad gateway"),

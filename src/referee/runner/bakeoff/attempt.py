@@ -59,12 +59,14 @@ class Outcome:
     """What came of an attempt: the members of its row that are its own, and its tries for the evidence log.
 
     ``row`` is None where there is none: the attempt was given up, or ``blocked`` by the budget gate before it began.
+    ``put_off``: the server wants to be left alone for so many seconds, longer than is waited for.
     """
 
     row: dict[str, Any] | None = None
     blame: Blame | None = None
     blocked: str | None = None
     spent: float | None = None
+    put_off: float | None = None
     all_failed_500: bool = False
     tries: list[KeptAnswer] = field(default_factory=list)
 
@@ -87,18 +89,29 @@ async def attempt(way: Way, question: Question, k: int) -> Outcome:
             done.blocked = upper.sentence or None
             break
         reading = await _once(way, question, upper, done)
-        wait = _wait(way, len(done.tries), reading.fault)
+        wait = _wait(way, done, reading.fault)
     return done if reading is None else _settled(way, question, k, done, reading, started)
 
 
 async def _turn(way: Way, question: Question, wait: float) -> float | Blocked:
-    """Wait for the next call's turn and its money; return what is held for it, or why it does not begin."""
-    if not (await way.halt.wait(wait) and await way.halt.wait(way.pace.due())):
+    """Wait for the next call's turn and its money; return what is held for it, or why it does not begin.
+
+    Where a server asks for time while a call waits for either, the call takes another turn after that time.
+    """
+    if not await way.halt.wait(wait):
         return HALTED
-    if way.purse is None:
-        return 0.0
-    upper = way.purse.estimate(question.ask, question.bytes())
-    return await way.purse.hold(upper, way.halt) or upper
+    upper = 0.0 if way.purse is None else way.purse.estimate(question.ask, question.bytes())
+    while await way.halt.wait(way.pace.due()):
+        if way.pace.held():
+            continue
+        if way.purse is None:
+            return upper
+        if (blocked := await way.purse.hold(upper, way.halt)) is not None:
+            return blocked
+        if not way.pace.held():
+            return upper
+        way.purse.give_back(upper)
+    return HALTED
 
 
 async def _once(way: Way, question: Question, upper: float, done: Outcome) -> Reading:
@@ -115,18 +128,20 @@ async def _once(way: Way, question: Question, upper: float, done: Outcome) -> Re
     return reading
 
 
-def _wait(way: Way, tries: int, fault: Fault | None) -> float | None:
+def _wait(way: Way, done: Outcome, fault: Fault | None) -> float | None:
     """Seconds until the next try; None where there is none: it is no infrastructure error, or patience is at its end.
 
     An answer that was withheld is not asked for again: a server that says credentials says them the next time too.
-    A server's ``Retry-After`` holds all calls of the target; one that is too long to be waited for ends the attempt.
+    A server's ``Retry-After`` holds all calls of the target; one that is too long to be waited for ends the attempt,
+    and the target's run with it.
     """
     if fault is None or fault.blame is not Blame.INFRA or fault.name == WITHHELD:
         return None
-    told = fault.retry_after
+    told, tries = fault.retry_after, len(done.tries)
     if told is not None:
-        way.pace.hold(min(told, LONGEST_WAIT))
-    if tries >= way.retry.tries or (told is not None and told > LONGEST_WAIT):
+        way.pace.hold(told)
+        done.put_off = told if told > LONGEST_WAIT else None
+    if tries >= way.retry.tries or done.put_off is not None:
         return None
     own = way.retry.first_seconds * way.retry.factor ** (tries - 1)
     return told if told is not None else float(min(way.retry.most_seconds, own))

@@ -201,6 +201,10 @@ class Purse:
         """Hold ``upper`` back for one call; or say why the call is blocked."""
         return await self._account.hold(upper, halt)
 
+    def give_back(self, upper: float) -> None:
+        """Let go of what was held for a call that was not made after all."""
+        self._account.settle(upper, 0.0)
+
     def settle(self, upper: float, reading: Reading | None, *, answered: bool) -> float:
         """Let go of what was held for one call; return what the call cost, US dollars. Never raises.
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-#: A server that tells us to wait longer than this is not waited for: the attempt ends instead, seconds.
+#: A server that tells us to wait longer than this is not waited for: the target stops until a later run, seconds.
 LONGEST_WAIT = 600.0
 
 
@@ -87,10 +87,16 @@ class Pace:
         self._gap = 60.0 / per_minute if per_minute else 0.0
         self._clock = clock
         self._next = 0.0
+        self._held_until = 0.0
 
     def hold(self, seconds: float) -> None:
         """Let no call begin for so long: a server said ``Retry-After``."""
-        self._next = max(self._next, self._clock() + seconds)
+        self._held_until = max(self._held_until, self._clock() + seconds)
+        self._next = max(self._next, self._held_until)
+
+    def held(self) -> bool:
+        """Whether no call may begin now, not even one whose turn has come."""
+        return self._clock() < self._held_until
 
     def due(self) -> float:
         """Take the next turn; return how long until it comes, seconds."""

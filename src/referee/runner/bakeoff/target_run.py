@@ -200,6 +200,9 @@ class TargetRun:
             self._stop("config", reason)
         elif self.breaker.count(infrastructure=infrastructure):
             self._stop("breaker", f"{self.breaker.consecutive} infrastructure errors in a row, the last: {reason}")
+        elif outcome.put_off is not None:
+            wants = f"the server wants to be left alone for {outcome.put_off:.6g} s, which is not waited for"
+            self._stop("interrupted", f"{wants}; run again after that: {reason}")
 
     def _only_this_case(self, case_id: str) -> bool:
         """Whether the server failed on this case alone while it answered others: then the case's answer is suspect."""
