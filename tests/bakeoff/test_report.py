@@ -44,6 +44,7 @@ SECTIONS = {
     "latency": "Latency",
     "comparisons": "Registered comparisons and matched lanes",
     "market": "Market snapshots",
+    "protocol": "The protocol, as it is frozen",
     "decisions": "Decision log",
     "evidence": "Evidence",
     "cases": "Cases and their attempts",
@@ -106,6 +107,10 @@ def test_every_section_stands_in_page_and_markdown(report: Path) -> None:
         "the host's user configuration",
         "more than 50",
         "http-402 177",
+        "targets/cli-agent.toml (s1-20)",
+        "sampling.temperature",
+        "guards.credit",
+        "bootstrap.seed",
     ],
 )
 def test_what_may_not_be_left_out_stands_there(report: Path, said: str) -> None:

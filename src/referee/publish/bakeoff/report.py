@@ -18,6 +18,7 @@ from jinja2 import Environment
 
 import referee
 from referee.adapters.store.shard_files import ScannedShard
+from referee.core.bakeoff import Protocol
 from referee.core.cases import Suite
 from referee.core.records import ProtocolFrozen
 from referee.publish import pages
@@ -25,6 +26,7 @@ from referee.publish.bakeoff import beside, grounds, headline, markdown, market
 from referee.publish.bakeoff.attempts import case_document, open_attempts
 from referee.publish.bakeoff.blocks import Document, coded
 from referee.publish.bakeoff.export import export
+from referee.publish.bakeoff.plan import plan
 from referee.publish.bakeoff.who import every_about, label
 from referee.scoring.bakeoff.market import Market
 from referee.scoring.bakeoff.summary import Summary
@@ -50,6 +52,7 @@ class Basis:
 
     Args:
         summary: the numbers.
+        protocol: the frozen protocol.
         suite: the frozen suite.
         freezes: the freezes of the protocol, in order.
         market: the snapshots of the runs behind the shards, by target and time.
@@ -57,6 +60,7 @@ class Basis:
     """
 
     summary: Summary
+    protocol: Protocol
     suite: Suite
     freezes: tuple[ProtocolFrozen, ...]
     market: tuple[Market, ...]
@@ -85,6 +89,7 @@ def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
             beside.latency(summary),
             beside.comparisons(summary),
             market.markets(basis.market, summary),
+            plan(basis.protocol),
             grounds.decisions(summary, basis.freezes),
             grounds.evidence(summary, basis.freezes),
             grounds.cases(basis.suite, paged, left_out),

@@ -70,6 +70,7 @@ def gather(
     runs = {shard.opened.run for shard in scanned}
     return Basis(
         summary=summary,
+        protocol=loaded.protocol,
         suite=loaded.suite,
         freezes=tuple(freezes),
         market=_markets(records, name, runs, evidence),
