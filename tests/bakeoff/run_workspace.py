@@ -154,8 +154,9 @@ class RunWorkspace:
         return every_shard(self.records) if self.records.is_dir() else []
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows of all shards, in order of file and line."""
-        return [body for path in self.shards() for _, body in bodies(scan_shard(path)) if body["kind"] == "row"]
+        """All rows of all shards, in order of file and line; a run that was killed before its first line has none."""
+        begun = [path for path in self.shards() if b"\n" in path.read_bytes()]
+        return [body for path in begun for _, body in bodies(scan_shard(path)) if body["kind"] == "row"]
 
     def slots(self) -> Counter[tuple[str, str, int]]:
         return Counter((row["target"], row["case_id"], row["k_idx"]) for row in self.rows())

@@ -196,6 +196,37 @@ def test_a_row_that_cannot_be_a_case_is_named_and_the_rest_is_kept(tmp_path: Pat
     assert all(imported.unreadable.values())
 
 
+@pytest.mark.parametrize(
+    ("questions", "answers", "said"),
+    [
+        ([[1]], [], "has a line that is no object"),
+        ([row("simple_python_0", "x", function())], [["x"]], "has a line that is no object"),
+        ([row("simple_python_0", "x", function())], [{"x": 1}], "no row that can be a case: simple_python_0: KeyError"),
+        ([row("simple_python_0", "x", function())], [{"id": "simple_python_0", "ground_truth": []}], "IndexError"),
+        ([row("simple_python_0", "x", function())], [{"id": "simple_python_0", "ground_truth": 5}], "TypeError"),
+        ([], [], "the wheel has no row that can be a case"),
+    ],
+)
+def test_another_wheel_whose_rows_are_none_is_refused_in_one_sentence(
+    tmp_path: Path, questions: list[Any], answers: list[Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        bfcl.import_wheel(wheel(tmp_path, {"simple_python": questions}, {"simple_python": answers}), any_version=True)
+    assert said in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_bytes_that_are_no_text_are_no_rows(tmp_path: Path) -> None:
+    path = wheel(tmp_path, {"simple_python": ["x"]}, {})
+    with zipfile.ZipFile(path) as made:
+        members = {name: made.read(name) for name in made.namelist()}
+    with zipfile.ZipFile(path, "w") as made:
+        for name, data in members.items():
+            made.writestr(name, data.replace(b"x", b"\xff"))
+    with pytest.raises(UsageError, match="is no JSONL"):
+        bfcl.import_wheel(path, any_version=True)
+
+
 def test_what_is_not_the_pinned_wheel_is_refused(tmp_path: Path) -> None:
     path = wheel(tmp_path, {}, {})
     with pytest.raises(DigestMismatch, match="is not the pinned wheel") as caught:

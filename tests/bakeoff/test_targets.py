@@ -97,6 +97,9 @@ def test_the_examples_cover_the_ways() -> None:
         (_PLAIN.replace("own-infrastructure", "embedded"), "the channel embedded belongs to"),
         (_PLAIN + '[cli]\nprogram = "codex"\nversion = "1"\n', "has a table [cli]"),
         (_PLAIN + "concurrency = 0\n", "concurrency: "),
+        (_PLAIN + "per_minute = inf\n", "per_minute is a date, a time or no finite number"),
+        (_PLAIN + "[extra_body]\na = [1, {b = nan}]\n", "extra_body.a[1].b is a date, a time or no finite number"),
+        (_PLAIN + "[extra_body]\na = 2026-01-01\n", "extra_body.a is a date, a time or no finite number"),
     ],
 )
 def test_a_broken_file(text: str, part: str) -> None:

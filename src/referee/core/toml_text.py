@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from typing import Any
 
@@ -16,3 +17,15 @@ def loads(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError("nested too deeply") from None
+
+
+def beyond_json(value: Any, path: str = "") -> str | None:
+    """Where the first value stands that TOML has and JSON has not (a date, a time, ``inf``, ``nan``), or None."""
+    if isinstance(value, dict):
+        members = ((f"{path}.{key}" if path else str(key), one) for key, one in value.items())
+    elif isinstance(value, list):
+        members = ((f"{path}[{at}]", one) for at, one in enumerate(value))
+    else:
+        known = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+        return None if known else path
+    return next((found for place, one in members if (found := beyond_json(one, place)) is not None), None)

@@ -109,6 +109,11 @@ def read_target(name: str, where: str, data: bytes) -> Target:
         target = Target.model_validate({"name": name, **_self_hosted(body), **body})
     except ValidationError as exc:
         raise ConfigError(f"{where}: {one_sentence(exc, Target)}") from exc
+    if (place := toml_text.beyond_json(body)) is not None:
+        raise ConfigError(
+            f"{where}: {place} is a date, a time or no finite number, which can neither be sent nor recorded",
+            todo="write it as text in quotation marks, or as a number",
+        )
     for sentence, todo in _objections(target):
         raise ConfigError(f"{where}: {sentence}", todo=todo)
     return target

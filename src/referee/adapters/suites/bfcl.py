@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -139,13 +140,16 @@ class _Reader:
                 rows[name] += 1
                 try:
                     cases.append(self._case(row, answers, name, category))
-                except (KeyError, TypeError, ValueError, AttributeError) as exc:
+                except (LookupError, TypeError, ValueError, AttributeError) as exc:
                     unreadable[str(row.get("id"))] = _why(exc)
         skipped = {
             name: (len(self._rows(self._data[f"{name}.json"])), why)
             for name, why in _SKIPPED.items()
             if f"{name}.json" in self._data
         }
+        if not cases:
+            why = next((f": {name}: {said}" for name, said in unreadable.items()), "")
+            raise UsageError(f"the wheel has no row that can be a case{why}", todo="name a wheel of bfcl-eval")
         version = next((name for name in self._wheel.namelist() if name.endswith(".dist-info/METADATA")), "")
         suite = Suite(
             name="bfcl",
@@ -168,17 +172,21 @@ class _Reader:
     def _rows(self, member: str) -> list[dict[str, Any]]:
         if self._wheel.getinfo(member).file_size > _MOST_BYTES:
             raise UsageError(f"{member} in the wheel is larger than {_MOST_BYTES // 2**20} MiB")
-        lines = self._wheel.read(member).decode().splitlines()
         try:
-            return [json.loads(line) for line in lines if line.strip()]
-        except ValueError as exc:
+            rows = [json.loads(line) for line in self._wheel.read(member).decode().splitlines() if line.strip()]
+        except (ValueError, RecursionError) as exc:
             raise UsageError(f"{member} in the wheel is no JSONL: {exc}") from exc
+        except (RuntimeError, EOFError, zlib.error) as exc:  # encrypted, cut, or packed in a way that is not known
+            raise UsageError(f"{member} in the wheel cannot be read: {exc}") from exc
+        if not all(isinstance(row, dict) for row in rows):
+            raise UsageError(f"{member} in the wheel has a line that is no object")
+        return rows
 
-    def _answers(self, name: str) -> dict[str, list[dict[str, Any]]]:
+    def _answers(self, name: str) -> dict[str, Any]:
         member = self._gold.get(f"{name}.json")
         if member is None:
             raise UsageError(f"the wheel has no possible answers for {name}", todo="name a wheel of bfcl-eval")
-        return {row["id"]: row["ground_truth"] for row in self._rows(member)}
+        return {str(row.get("id")): row.get("ground_truth") for row in self._rows(member)}
 
     def _case(self, row: Mapping[str, Any], answers: Mapping[str, Any], name: str, category: Category) -> Case:
         tools = tuple(
