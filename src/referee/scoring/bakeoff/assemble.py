@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from referee.core.bakeoff import Protocol
+from referee.core.bakeoff import Protocol, Subset
 from referee.core.cases import CATEGORIES, Suite
 from referee.core.records import DecisionLogged, GoldReviewed
 from referee.core.tallies import CaseTally, ShardFact, TargetTally
@@ -39,19 +39,23 @@ def summarise(
     reviews: Sequence[GoldReviewed],
     decisions: Sequence[DecisionLogged],
     shards: Sequence[ShardFact],
+    *,
+    subsets: Mapping[str, Subset] | None = None,
 ) -> Summary:
     """Everything that a report shows, from the counts of the selected shards. The order of the inputs says nothing.
+
+    ``subsets`` are the registered ones, by name: a list of shards is held against the one of its subset.
 
     Raises:
         UsageError: the tallies are of another suite or of two, or a target or a case of it is tallied twice.
     """
-    measured = measure(protocol, suite, targets, cases, reviews)
+    measured = measure(protocol, suite, targets, cases, reviews, subsets=subsets)
     logged = sorted((entry for entry in decisions if entry.protocol == protocol.name), key=lambda entry: entry.number)
-    subsets = measured.subsets() or [None]
+    parts = measured.subsets() or [None]
     return Summary(
         plan=_plan(measured),
         totals=_totals(measured),
-        boards=tuple(board(measured, subset) for subset in subsets),
+        boards=tuple(board(measured, part) for part in parts),
         lane_limited=_lane_limited(measured),
         arms=arm_tables(measured),
         breakdowns=_breakdowns(measured),
@@ -80,6 +84,8 @@ def measure(
     targets: Sequence[TargetTally],
     cases: Sequence[CaseTally],
     reviews: Sequence[GoldReviewed],
+    *,
+    subsets: Mapping[str, Subset] | None = None,
 ) -> Measured:
     """The counts as arrays, with what leaves the ranking and why."""
     if protocol.suite != suite.name:
@@ -96,8 +102,8 @@ def measure(
     grid = grid_of(suite, targets, cases)
     gold = gold_cases(suite, cases, reviews, protocol=protocol.name)
     tallies = {tally.target.name: tally for tally in sorted(targets, key=lambda tally: tally.target.name)}
-    due = lanes.owed(protocol, suite)
-    limited = {name: lanes.reasons(tally, protocol, due) for name, tally in tallies.items()}
+    due = lanes.owed(protocol, suite, subsets or {})
+    limited = {name: lanes.reasons(tally, protocol, due, grid.rows_by_case(name)) for name, tally in tallies.items()}
     measured = Measured(
         protocol=protocol,
         suite=suite,
@@ -115,7 +121,10 @@ def measure(
 
 def _nothing_to_rank(measured: Measured, name: str) -> tuple[Note, ...]:
     """Why a target that otherwise could be ranked has no rate."""
-    answered = measured.headline & (measured.grid.valid[measured.grid.row(name)] > 0)
+    row = measured.grid.row(name)
+    answered = measured.headline & (measured.grid.valid[row] > 0)
+    if not (measured.headline & measured.grid.has_row[row]).any():
+        return (Note("no-valid-case", "it ran no case of the headline"),)
     if not answered.any():
         return (Note("no-valid-case", "it has no valid attempt at a case of the headline"),)
     if not (answered & ~measured.out).any():
@@ -196,10 +205,11 @@ def _lane_limited(measured: Measured) -> tuple[LaneLimited, ...]:
             continue
         row = grid.row(name)
         valid = grid.valid[row]
+        elsewhere = not measured.barred(name) and not (headline & grid.has_row[row]).any()
         found.append(
             LaneLimited(
                 about=lanes.about(tally),
-                by_lane=not measured.emptied(name),
+                by_lane=not (measured.emptied(name) or elsewhere),
                 reasons=measured.limited[name],
                 with_flagged=grid.rate(row, headline) if measured.emptied(name) else None,
                 headline_cases=int((headline & (valid > 0)).sum()),

@@ -38,7 +38,7 @@ def _compared(measured: Measured, registered: Comparison) -> Compared:
     why = f"no row of {' and '.join(missing)} is among the selected shards" if missing else None
     if not missing:
         scopes = _scopes(measured, registered)
-        why = None if scopes else "the two share no case with a valid attempt on both sides"
+        why = None if scopes else _no_scope(measured, registered)
     return Compared(
         registered=registered,
         about_a=lanes.about(sides[0]) if sides[0] else None,
@@ -47,6 +47,14 @@ def _compared(measured: Measured, registered: Comparison) -> Compared:
         caveats=_caveats(measured, registered),
         why_absent=why,
     )
+
+
+def _no_scope(measured: Measured, registered: Comparison) -> str:
+    """Why there is no set of cases to compare on."""
+    a, b = (measured.grid.valid[measured.grid.row(name)] > 0 for name in (registered.a, registered.b))
+    if (a & b & measured.out).any():
+        return "every case with a valid attempt on both sides left the ranking: its gold is suspect or wrong"
+    return "the two share no case with a valid attempt on both sides"
 
 
 def _scopes(measured: Measured, registered: Comparison) -> tuple[Scope, ...]:
@@ -113,8 +121,9 @@ def _caveats(measured: Measured, registered: Comparison) -> tuple[Note, ...]:
     for side in sides:
         name, limited = side.target.name, measured.limited[side.target.name]
         if limited:
-            sentence = f"{name} is lane-limited and not ranked: {'; '.join(note.sentence for note in limited)}"
-            notes.append(Note("lane-limited", sentence))
+            code, how = ("lane-limited", "lane-limited and ") if measured.barred(name) else ("not-ranked", "")
+            sentence = f"{name} is {how}not ranked: {'; '.join(note.sentence for note in limited)}"
+            notes.append(Note(code, sentence))
         if side.subset is not None:
             sentence = f"{name} ran the registered subset {side.subset}: only the shared cases are compared"
             notes.append(Note("subset", sentence))

@@ -55,6 +55,11 @@ class Grid:
         """The row of a target."""
         return self._rows[target]
 
+    def rows_by_case(self, target: str) -> dict[str, int]:
+        """How many usable rows a target has of each case of the suite that it has any of."""
+        rows = self.valid[self.row(target)] + self.infra[self.row(target)] + self.refused[self.row(target)]
+        return {case: many for case, many in zip(self.cases, rows.tolist(), strict=True) if many}
+
     def mask(self, cases: Sequence[str]) -> Mask:
         """The given cases as a mask; those that the suite does not hold are left out."""
         chosen = np.zeros(len(self.cases), dtype=bool)

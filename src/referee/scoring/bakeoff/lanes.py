@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from referee.core.bakeoff import Protocol
+from referee.core.bakeoff import Protocol, Subset
 from referee.core.cases import Suite
 from referee.core.provenance import said_apart, sources_differ
 from referee.core.tallies import TargetTally
 from referee.scoring.bakeoff.figures import About, Coverage, Note, Tier, Transport
 
-#: At most so many identities of a list are named.
+#: At most so many identities of a list are named, and so many cases in a sentence.
 NAMED = 50
+SOME = 5
 
 #: Below this many cases a row is viability only; from ``GATE`` on it has a gate's size (§0).
 VIABILITY_PLUS = 30
@@ -35,21 +37,26 @@ UNKNOWN = frozenset({"", "unknown"})
 
 @dataclass(frozen=True)
 class Owed:
-    """How many identities the protocol lays down for a target on the whole suite, to hold against its shards' lists."""
+    """What the protocol lays down, to hold against the lists of shards.
 
-    whole_suite: int
+    ``attempts``: of each part of the suite (None: the whole) how many attempts each case is to have; a registered
+    subset that is not given is not there.
+    """
+
+    attempts: dict[str | None, dict[str, int]]
     subset_of: dict[str, frozenset[str | None]]
 
 
-def owed(protocol: Protocol, suite: Suite) -> Owed:
+def owed(protocol: Protocol, suite: Suite, subsets: Mapping[str, Subset]) -> Owed:
     """What each target owes by the protocol."""
-    subsets: dict[str, set[str | None]] = {}
+    planned_on: dict[str, set[str | None]] = {}
     for planned in protocol.targets:
-        subsets.setdefault(planned.target, set()).add(planned.subset)
-    return Owed(
-        whole_suite=sum(protocol.arm_repeats.get(case.arm, protocol.repeats) for case in suite.cases),
-        subset_of={name: frozenset(found) for name, found in subsets.items()},
-    )
+        planned_on.setdefault(planned.target, set()).add(planned.subset)
+    attempts: dict[str | None, dict[str, int]] = {
+        name: dict.fromkeys(subset.cases, subset.repeats) for name, subset in subsets.items()
+    }
+    attempts[None] = {case.id: protocol.arm_repeats.get(case.arm, protocol.repeats) for case in suite.cases}
+    return Owed(attempts, {name: frozenset(found) for name, found in planned_on.items()})
 
 
 def about(tally: TargetTally) -> About:
@@ -155,9 +162,9 @@ def tier(n: int, suite: Suite) -> Tier:
     return Tier("gate", f"{n} private, rotated cases: {GATE} or more")
 
 
-def reasons(tally: TargetTally, protocol: Protocol, due: Owed) -> tuple[Note, ...]:
-    """Why a target may not be ranked: every reason, none where it may."""
-    return (*_plan(tally, due), *_errors(tally, protocol), *_rows(tally, due), *_provenance(tally))
+def reasons(tally: TargetTally, protocol: Protocol, due: Owed, rows: Mapping[str, int]) -> tuple[Note, ...]:
+    """Why a target may not be ranked: every reason, none where it may. ``rows`` are its usable rows, by case."""
+    return (*_plan(tally, due), *_errors(tally, protocol), *_rows(tally, due, rows), *_provenance(tally))
 
 
 def _plan(tally: TargetTally, due: Owed) -> list[Note]:
@@ -189,7 +196,7 @@ def _errors(tally: TargetTally, protocol: Protocol) -> list[Note]:
     return notes
 
 
-def _rows(tally: TargetTally, due: Owed) -> list[Note]:
+def _rows(tally: TargetTally, due: Owed, rows: Mapping[str, int]) -> list[Note]:
     notes = []
     if tally.usable == 0:
         notes.append(Note("no-rows", "it has no row"))
@@ -199,8 +206,17 @@ def _rows(tally: TargetTally, due: Owed) -> list[Note]:
     if tally.unexpected or tally.usable > tally.expected:
         over = max(len(tally.unexpected), tally.usable - tally.expected)
         notes.append(Note("unexpected", f"{over} rows are none of the {tally.expected} that were expected"))
-    if tally.subset is None and tally.target.name in due.subset_of and tally.expected != due.whole_suite:
-        sentence = f"its list names {tally.expected} identities where the protocol lays down {due.whole_suite}"
+    attempts = due.attempts.get(tally.subset)
+    if attempts is None or tally.target.name not in due.subset_of:
+        return notes
+    if tally.expected != (laid_down := sum(attempts.values())):
+        sentence = f"its list names {tally.expected} identities where the protocol lays down {laid_down}"
+        notes.append(Note("other-list", sentence))
+    elif not notes and rows != attempts:
+        # The right number of the wrong cases fails too.
+        other = sorted(case for case in {*rows, *attempts} if rows.get(case, 0) != attempts.get(case, 0))
+        named = ", ".join(other[:SOME]) + (f" and {len(other) - SOME} more" if len(other) > SOME else "")
+        sentence = f"its list is not the one that the protocol lays down: it has more or fewer attempts at {named}"
         notes.append(Note("other-list", sentence))
     return notes
 

@@ -100,7 +100,9 @@ class Measured:
 
     def _repeats(self, name: str, arm: str | None, mask: Mask) -> int:
         if self.tallies[name].subset is None:
-            return self.protocol.arm_repeats.get(arm, self.protocol.repeats) if arm else self.protocol.repeats
+            plan = self.protocol
+            arms = [arm] if arm else [one.name for one in self.suite.arms if one.headline and one.ranked]
+            return max((plan.arm_repeats.get(one, plan.repeats) for one in arms), default=plan.repeats)
         row = self.grid.row(name)  # a subset has repeats of its own: as many as its cases have attempts
         attempts = self.grid.valid[row, mask] + self.grid.infra[row, mask] + self.grid.refused[row, mask]
         return max(1, int(attempts.max(initial=0)))
@@ -144,7 +146,8 @@ def presentation(tally: TargetTally, rate: Rate) -> tuple[int, int, float, float
     target = tally.target
     cost = 0.0
     if target.metered:
-        cost = math.inf if tally.spent_usd is None or not tally.usable else tally.spent_usd / tally.usable
+        # What was spent is of every physical row, so an attempt's cost is too.
+        cost = math.inf if tally.spent_usd is None or not tally.physical else tally.spent_usd / tally.physical
     admissible = tally.latency if tally.surface.latency_admissible else None
     return (
         SOVEREIGNTY_ORDER.index(target.sovereignty),
@@ -265,6 +268,8 @@ def _power(rows: Sequence[Standing], pairs: Sequence[BoardPair]) -> Power | None
     variances = [pair.variance for pair in pairs if pair.variance is not None]
     variance = math.fsum(variances) / len(variances) if variances else None
     why = None if variances else "no pair of ranked targets shares two cases or more"
+    if variance == 0:  # of which it would follow that any difference is seen, however small
+        variance, why = None, "no pair of ranked targets differs more on one case than on another"
     return Power(
         alpha=ALPHA,
         power=POWER,

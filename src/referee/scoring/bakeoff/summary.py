@@ -177,8 +177,8 @@ class Board:
 class LaneLimited:
     """A target that is not ranked, with every reason, and what it did answer: counts, no rate (§11).
 
-    ``by_lane``: something that its lane did stands against it. False: nothing does, but every case that it answered has
-    left the ranking; then ``with_flagged`` is its rate with them.
+    ``by_lane``: something that its lane did stands against it. False: nothing does, but it ran no case of the headline,
+    or every case that it answered has left the ranking; then ``with_flagged`` is its rate with them.
     """
 
     about: About
