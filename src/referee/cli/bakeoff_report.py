@@ -16,7 +16,7 @@ from referee.cli.wiring import Stores, open_bakeoff, open_stores
 from referee.core.bakeoff import Comparison
 from referee.errors import NothingMatched, UsageError
 from referee.publish.bakeoff import figures
-from referee.publish.bakeoff.blocks import Items, Para, Table
+from referee.publish.bakeoff.blocks import Heading, Items, Para, Table
 from referee.publish.bakeoff.loud import left, scope
 from referee.publish.bakeoff.who import label
 from referee.scoring.bakeoff.summary import Compared, Standing, Summary
@@ -118,9 +118,10 @@ def pairs(
                 table.add_row(*(plain(f"{one.text} ({one.below})" if one.below else one.text) for one in row.cells))
             lay(console, table)
         elif isinstance(block, Items):
+            console.print(plain(block.lead), soft_wrap=True)
             for item in block.items:
                 console.print(plain(f"  {item}"), soft_wrap=True)
-        elif isinstance(block, Para):
+        elif isinstance(block, Para | Heading):
             console.print(plain(block.text), soft_wrap=True)
 
 
@@ -214,7 +215,9 @@ def compare(
     planned |= {row.about.target for row in basis.summary.lane_limited}
     for target in (a, b):
         if target not in planned:
-            raise NothingMatched(f"the named shards have no row of {target}", todo=f"they have: {', '.join(planned)}")
+            raise NothingMatched(
+                f"the named shards have no row of {target}", todo=f"they have: {', '.join(sorted(planned))}"
+            )
     asked = Comparison(a=a, b=b, why="Asked for now; it was not registered before the run.")
     summary = gather_basis(stores, name, named, every=every, beside=asked).summary
     return summary.comparisons[0], summary.document()["comparisons"][0]
@@ -242,7 +245,8 @@ def print_board(console: Console, summary: Summary) -> None:
     for arm in summary.arms:
         for one in arm.rows:
             rate = one.figures.rate
-            said = f"{arm.arm}, never pooled: {label(one.about)} {figures.rate(rate)}, n = {rate.n}"
+            of = arm.arm if arm.subset is None else f"{arm.arm}, subset {arm.subset}"
+            said = f"{of}, never pooled: {label(one.about)} {figures.rate(rate)}, n = {rate.n}"
             console.print(plain(said), soft_wrap=True)
     totals = summary.totals
     console.print(
@@ -266,7 +270,7 @@ def _line(row: Standing) -> tuple[Any, ...]:
         row.tier.name if about.subset is None else f"{row.tier.name}, subset {about.subset}",
         figures.rate(found.rate),
         figures.bootstrapped(found.bootstrap),
-        figures.pass_hat(found.pass_hat),
+        figures.pass_hat(found.pass_hat, found.rate.n),
         figures.percent(found.format_rate),
         figures.count(found.rate.n),
         figures.count(found.rate.valid),

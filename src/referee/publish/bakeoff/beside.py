@@ -10,7 +10,7 @@ from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Heading, Items, Para, Row, Section, cells, several, table
 from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.scoring.bakeoff.figures import About, Coverage, Failures, Rate, Transport
-from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Compared, LaneLimited, Standing, Summary
+from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Compared, LaneLimited, Scope, Standing, Summary
 
 
 def lanes(summary: Summary) -> Section:
@@ -93,8 +93,8 @@ def arms(summary: Summary) -> Section:
         rows = [
             cells(
                 target(about),
-                figures.rate(scope.a),
-                figures.rate(scope.b),
+                _counted(scope.a),
+                _counted(scope.b),
                 figures.difference(scope.test.difference),
                 figures.probability(scope.test.p),
             )
@@ -129,14 +129,22 @@ def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
             "format rate>",
         )
         caption = "Never pooled into the headline" + ("" if arm.ranked else "; shown, never ranked")
-        yield table(caption, (*heads, "cases>"), [_arm_row(row) for row in arm.rows])
-    doubled = [f"{label(row.about)} {figures.rate(row.with_flagged)}" for row in arm.rows if row.with_flagged]
+        yield table(caption, (*heads, "cases>", "valid attempts>"), [_arm_row(row) for row in arm.rows])
+    doubled = [
+        f"{label(row.about)} {_both(row.with_flagged)}, without any {_both(row.without_flagged)}"
+        for row in arm.rows
+        if row.with_flagged and row.without_flagged
+    ]
     if doubled:
         yield Items(
             "Some of its cases left the ranking, or a review brought them back. With all of them:", tuple(doubled)
         )
     if arm.not_shown:
-        yield Para(f"Without a row here: {names.all(arm.not_shown)}.", note=True)
+        yield Para(f"Lane-limited, so without a rate here: {names.all(arm.not_shown)}.", note=True)
+
+
+def _both(rate: Rate) -> str:
+    return f"{figures.rate(rate)}, n = {rate.n}" if rate.n else figures.rate(rate)
 
 
 def _arm_row(row: ArmRow) -> Row:
@@ -148,9 +156,10 @@ def _arm_row(row: ArmRow) -> Row:
         row.tier.name,
         figures.rate(found.rate),
         figures.bootstrapped(found.bootstrap),
-        figures.pass_hat(found.pass_hat),
+        figures.pass_hat(found.pass_hat, found.rate.n),
         figures.percent(found.format_rate),
         figures.count(found.rate.n),
+        figures.count(found.rate.valid),
     )
     return Row(line.cells, aside=row.place is None)
 
@@ -164,7 +173,7 @@ def lane_limited(summary: Summary) -> Section:
         blocks = ()
         for caption, by_lane in (
             ("Lane-limited. Counts, and no rate: what these targets show is their lane", True),
-            ("Without a case that ranks. Nothing stands against their lanes: a review may bring them back", False),
+            ("Without a case that ranks. Nothing stands against their lanes: a review may bring cases back", False),
         ):
             rows = [_limited(row) for row in summary.lane_limited if row.by_lane is by_lane]
             if rows:
@@ -345,8 +354,8 @@ def compared(one: Compared) -> Iterator[Block]:
         rows = [
             cells(
                 Cell(scope.scope, below="headline" if scope.headline else "never pooled"),
-                figures.rate(scope.a),
-                figures.rate(scope.b),
+                _counted(scope.a),
+                _counted(scope.b),
                 figures.difference(scope.test.difference),
                 figures.probability(scope.test.p),
                 *(
@@ -361,8 +370,25 @@ def compared(one: Compared) -> Iterator[Block]:
         ]
         heads = ("cases", f"{a}>", f"{b}>", "a less b>", "p>", "both>", "only a>", "only b>", "neither>")
         yield table("Wilcoxon's signed-rank test on per-case rates, not corrected", (*heads, "unsteady>"), rows)
+        yield from _alone(one.scopes, a, b)
     said = tuple(f"{scope.scope}: {scope.test.note}" for scope in one.scopes if scope.test.note)
     if said:
         yield Items("Of the test:", said)
     if one.caveats:
         yield Items("Caveats:", tuple(note.sentence for note in one.caveats))
+
+
+def _alone(scopes: Sequence[Scope], a: str, b: str) -> Iterator[Block]:
+    """The cases at which the two part, by name: one passed every valid attempt, the other none."""
+    lines = [
+        f"{scope.scope}, only {side}: {', '.join(named)}"
+        + (f" and {figures.count(many - len(named))} more" if many > len(named) else "")
+        for scope in scopes
+        for side, many, named in (
+            (a, scope.overlap.only_a, scope.overlap.only_a_named),
+            (b, scope.overlap.only_b, scope.overlap.only_b_named),
+        )
+        if many
+    ]
+    if lines:
+        yield Items("Cases of which one side passed every valid attempt and the other none:", tuple(lines))

@@ -5,11 +5,15 @@ What is absent is an absence in words, never 0 or an empty cell.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from referee.scoring.bakeoff.figures import Bootstrapped, Interval, PassHat, Rate
 
 NONE = "none"
+
+#: What the arithmetic of an interval may stray by.
+_HAIR = 1e-9
 
 #: The level of the tests: which side of it a p-value is on must be seen (bake-off §12).
 _ALPHA = 0.05
@@ -76,8 +80,18 @@ def _points(share: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """``91.4 %``."""
-    return NONE if share is None else f"{_points(share)} %"
+    """``91.4 %``. What is not quite all, or not quite nothing, is never rounded to it."""
+    if share is None:
+        return NONE
+    text = _points(share)
+    if text == "100" and share < 1 - _HAIR:
+        return "> 99.9 %"
+    return "< 0.1 %" if text == "0" and share > _HAIR else f"{text} %"
+
+
+def detectable(share: float) -> str:
+    """The smallest difference that can be seen, rounded up; more than all is none."""
+    return "no difference" if share > 1 else f"{math.ceil(share * 1000 - _HAIR) / 10:.1f}".removesuffix(".0") + " %"
 
 
 def interval(found: Interval | None) -> str:
@@ -100,10 +114,15 @@ def bootstrapped(found: Bootstrapped | None) -> str:
     return f"{shown} degenerate" if found.degenerate else shown
 
 
-def pass_hat(found: tuple[PassHat, ...]) -> str:
-    """The largest k with a value: ``k = 3: 80 %``."""
+def pass_hat(found: tuple[PassHat, ...], n: int) -> str:
+    """The largest k with a value: ``k = 3: 80 %``; where fewer than the n cases of the rate have k attempts, of how
+    many: ``k = 3: 80 % (12 of 35 cases)``.
+    """
     known = [one for one in found if one.value is not None]
-    return f"k = {known[-1].k}: {percent(known[-1].value)}" if known else NONE
+    if not known:
+        return NONE
+    last = known[-1]
+    return f"k = {last.k}: {percent(last.value)}" + ("" if last.cases == n else f" ({last.cases} of {n} cases)")
 
 
 def difference(points: float | None) -> str:

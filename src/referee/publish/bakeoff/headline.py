@@ -33,6 +33,11 @@ TIERS = {
     "gate": "200 to 400 private, rotated cases: may decide a choice",
 }
 
+_ANOTHER_FREEZE = (
+    "Rows of this report were made under another freeze than the newest, which it shows: their verdicts are on the "
+    "cases as they were then. See the decisions that amend the protocol."
+)
+
 
 def head(summary: Summary) -> str:
     """The report's header in words: physical rows, and usable ones of the capability arm and of additions (§11)."""
@@ -77,6 +82,7 @@ def ground(summary: Summary, freezes: tuple[ProtocolFrozen, ...]) -> Section:
         "ground",
         "What this report stands on",
         (
+            *((Notice((_ANOTHER_FREEZE,)),) if frozen and set(plan.protocol_digests) - {frozen.digest} else ()),
             Facts(pairs),
             *((Items("Rules registered beside the protocol:", plan.rules),) if plan.rules else ()),
             table("Rows: physical, and usable by arm", ("what", "rows>", "meaning"), rows),
@@ -91,7 +97,7 @@ def limitations(summary: Summary) -> Section:
         "limitations",
         "Limitations that may not be left out",
         (
-            Notice(tuple(_limitations(summary)), lead="They hold wherever a figure of this report is used again:"),
+            Notice(limits(summary), lead="They hold wherever a figure of this report is used again:"),
             *(
                 (Items("What these rows add:", tuple(note.sentence for note in summary.caveats)),)
                 * bool(summary.caveats)
@@ -99,6 +105,11 @@ def limitations(summary: Summary) -> Section:
         ),
         "scoring.bakeoff.lanes (tiers, subsets, caveats), core.bakeoff.Surface (what a lane leaves uncontrolled)",
     )
+
+
+def limits(summary: Summary) -> tuple[str, ...]:
+    """The same as sentences: whoever takes figures from the JSON takes them along."""
+    return tuple(_limitations(summary))
 
 
 def _limitations(summary: Summary) -> Iterator[str]:
@@ -239,7 +250,7 @@ def _standing(row: Standing) -> Row:
         Cell(row.tier.name, below=None if row.about.subset is None else f"subset {row.about.subset}"),
         figures.rate(found.rate),
         figures.bootstrapped(found.bootstrap),
-        figures.pass_hat(found.pass_hat),
+        figures.pass_hat(found.pass_hat, found.rate.n),
         figures.percent(found.format_rate),
         figures.count(found.rate.n),
         figures.count(found.rate.valid),
@@ -266,7 +277,8 @@ def separated(summary: Summary) -> Section:
         apart = [pair for pair in board.pairs if pair.separated]
         blocks.append(
             Para(
-                f"On {name} the test separates {len(apart)} of {len(board.pairs)} pairs at a family-wise level of 5 %."
+                f"On {name} the test separates {len(apart)} of {count(len(board.pairs), 'pair')} "
+                "at a family-wise level of 5 %."
             )
         )
         for caption, chosen, fold in (
@@ -319,13 +331,13 @@ def power(summary: Summary) -> Section:
 
 def _power(found: Power, name: str) -> Iterator[tuple[str, Cell]]:
     cases = f"{found.n_smallest}" if found.n_smallest == found.n_largest else f"{found.n_smallest} to {found.n_largest}"
-    less = f", {figures.percent(found.reference_mde_at_smallest)} at {found.n_smallest}"
+    less = f", {figures.detectable(found.reference_mde_at_smallest)} at {found.n_smallest}"
     less = "" if found.n_smallest == found.n_largest else less
     yield "board", Cell(f"{name}, {cases} {'case' if cases == '1' else 'cases'} a target")
     yield (
         "smallest difference that is detectable",
         Cell(
-            f"{figures.percent(found.reference_mde_at_largest)} at {count(found.n_largest, 'case')}" + less,
+            f"{figures.detectable(found.reference_mde_at_largest)} at {count(found.n_largest, 'case')}" + less,
             below=f"power {figures.percent(found.power)}, alpha {found.alpha}, variance of the paired difference "
             f"{found.reference_variance:.3f} (Miller 2024)",
         ),
@@ -336,8 +348,8 @@ def _power(found: Power, name: str) -> Iterator[tuple[str, Cell]]:
         yield (
             "with the variance seen here",
             Cell(
-                f"{figures.percent(found.observed_mde_at_largest)} at {count(found.n_largest, 'case')}",
-                below=f"variance {found.observed_variance:.3f}, mean over {figures.count(found.observed_pairs)} pairs",
+                f"{figures.detectable(found.observed_mde_at_largest)} at {count(found.n_largest, 'case')}",
+                below=f"variance {found.observed_variance:.3f}, mean over {count(found.observed_pairs, 'pair')}",
             ),
         )
     yield "cases needed for 3 points", Cell(figures.count(found.reference_n_for_three_points))

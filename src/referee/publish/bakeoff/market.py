@@ -79,7 +79,13 @@ def _offer(one: Market, offer: Offer, names: Names) -> Row:
 
 def _snapshots(found: Sequence[Market], names: Names) -> Iterator[Block]:
     rows = [
-        cells(names(one.target), f"{moment(one.at)} UTC", one.source, one.detail, Cell(one.said.digest, code=True))
+        cells(
+            names(one.target),
+            f"{moment(one.at)} UTC",
+            one.source,
+            one.detail or "as published",
+            Cell(one.said.digest, code=True),
+        )
         for one in (each.snapshot for each in found)
         if one.said is not None
     ]

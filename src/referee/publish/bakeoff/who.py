@@ -12,9 +12,10 @@ from referee.scoring.bakeoff.summary import Summary
 
 
 def target(about: About) -> Cell:
-    """A target, with the model and the lane that its name stands for."""
+    """A target, with the model and the lane that its name stands for, and its subset: no row stands without (§8)."""
     lane = f"{about.lane}, {figures.say(figures.CHANNELS, about.channel)}"
-    return Cell(about.target, code=True, below=f"{about.model} through {lane}")
+    subset = "" if about.subset is None else f"; subset {about.subset}"
+    return Cell(about.target, code=True, below=f"{about.model} through {lane}{subset}")
 
 
 def label(about: About) -> str:
