@@ -231,3 +231,16 @@ def test_no_shell_text_stops_what_reads_it(command: str) -> None:
 @pytest.mark.parametrize("command", ['sh "" 12', "python3 '' -m json.tool 12", 'bash ""'])
 def test_an_empty_word_is_no_script_and_stops_nothing(command: str) -> None:
     assert all(one.command != command for one in challenges(command, "r-1"))
+
+
+@pytest.mark.parametrize("deep", [900, 1_500, 2_500])
+@pytest.mark.parametrize("form", ["a" + ".b{}(3)", "a{}", "{}a"])
+def test_python_nested_deeply_stops_no_judge(form: str, deep: int) -> None:
+    piece = {"a.b{}(3)": ".b", "a{}": "()", "{}a": "a+"}[form]
+    expression = form.format(piece * deep)
+    command = f"python3 -c 'import a\nprint({expression})\n'"
+    assert audit(command, scripts={}) == audit(command, scripts={})
+    assert challenges(command, "r-1") == challenges(command, "r-1")
+    chosen = f"import pytest\n@{expression}\ndef test_x(y):\n    pass\n"
+    flags = audit("pytest /work/t.py", scripts={"also:/work/t.py": chosen})
+    assert {flag.name for flag in flags} <= {"tests_nothing"}

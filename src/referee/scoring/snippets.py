@@ -153,6 +153,8 @@ def _swallows(node: ast.Try) -> bool:
 
 
 def _dotted(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else "?"
+    after: list[str] = []
+    while isinstance(node, ast.Attribute):  # a chain may be longer than calls can be nested
+        after.append(node.attr)
+        node = node.value
+    return ".".join((node.id if isinstance(node, ast.Name) else "?", *reversed(after)))
