@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from referee.adapters.catalog.bakeoff_protocols import load_protocol
 from referee.core.bakeoff import Comparison, Planned, Protocol, Subset
-from referee.core.cases import Suite
+from referee.core.cases import Case, Suite
 from referee.publish.bakeoff import beside, figures, headline
+from referee.publish.bakeoff.attempts import case_document, open_attempts
 from referee.publish.bakeoff.blocks import Block, Facts, Heading, Items, Notice, Para, Section, Table
 from referee.publish.bakeoff.market import markets
-from referee.publish.bakeoff.report import document
+from referee.publish.bakeoff.report import document, report_document
 from referee.runner.bakeoff.decide import decide
 from referee.runner.bakeoff.freeze import freeze
 from referee.runner.bakeoff.report import gather
@@ -253,7 +255,42 @@ def test_rows_of_an_earlier_freeze_are_told_apart(tmp_path: Path) -> None:
     assert any("another freeze than the newest" in text for text in texts(ground))
 
 
+def test_a_report_holds_a_shard_of_a_subset_against_the_registered_list(tmp_path: Path) -> None:
+    """The first case of the subset has the attempts of the second as well: as many rows as are owed, and all passed."""
+    world = World(tmp_path)
+    (first, _), *_ = slots = list(world.identities("cli-agent"))
+    second = next(case for case, _ in slots if case != first)
+    wrong = [(first, k + 2) if case == second else (case, k) for case, k in slots]
+
+    def ranked() -> int:
+        basis = gather(world.log, world.evidence, "board", [world.records / world.shard("cli-agent", _passed)])
+        return sum(len(board.rows) for board in basis.summary.boards)
+
+    assert ranked() == 1
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(world, "identities", lambda _target: wrong)
+        assert ranked() == 0
+
+
+def _passed(_case: Case, _k: int) -> Verdict:
+    return Verdict()
+
+
 # --- pages and commands ----------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_leaves_failed_rows_out_does_not_call_them_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    world.shard("weak-one", lambda _case, _k: replace(Verdict(), passed=False))
+    monkeypatch.setattr("referee.publish.bakeoff.attempts.MOST_ATTEMPTS", 2)
+    basis = gather(world.log, world.evidence, "board", [world.records / name for name in world.shards])
+    with open_attempts(basis.shards, tmp_path) as (cases, _):
+        name, rows, total = next(cases)
+    page = case_document(basis.suite.by_id[name], basis.suite, rows, total, {})
+    said = [text for section in page.sections for text in texts(section)]
+    assert "1 row more without a line here; failed ones come first. The raw export has every row." in said
 
 
 def test_a_snapshot_without_a_word_of_its_own_has_one(tmp_path: Path) -> None:
@@ -262,6 +299,14 @@ def test_a_snapshot_without_a_word_of_its_own_has_one(tmp_path: Path) -> None:
     tables = [block for block in markets(basis.market, basis.summary).blocks if isinstance(block, Table)]
     assert next(row.cells[3].text for row in tables[-1].rows) == "as published"
     assert all(one.text for table in tables for row in table.rows for one in row.cells)
+
+
+def test_the_limitations_stand_in_the_json_too(tmp_path: Path) -> None:
+    world = World(tmp_path).write()
+    basis = gather(world.log, world.evidence, "board", [world.records / name for name in world.shards])
+    said = report_document(basis)["limitations"]
+    assert said == texts(headline.limitations(basis.summary))[: len(said)]
+    assert any(line.startswith("Unpinnable lanes: ") for line in said)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from referee.core.cases import Case, Suite
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Document, Facts, Heading, Para, Row, Section, cells, table
 from referee.publish.bakeoff.rows import open_rows
-from referee.publish.words import moment
+from referee.publish.words import count, moment
 
 _COLUMNS = (
     ("case_id", "VARCHAR", "case_id"),
@@ -135,7 +135,8 @@ def case_document(case: Case, suite: Suite, found: Sequence[Attempt], total: int
     heads = ("target", "k>", "verdict", "reason", "flags", "started")
     listed: tuple[Block, ...] = (table("Every physical row; of one slot the oldest counts", heads, rows),)
     if total > len(found):
-        listed = (*listed, Para(f"{total - len(found)} passed or excluded rows are left out: the raw export has them."))
+        left = f"{count(total - len(found), 'row')} more without a line here; failed ones come first"
+        listed = (*listed, Para(f"{left}. The raw export has every row."))
     return Document(
         f"Case {case.id}",
         f"{case.category}, {figures.say({'de': 'German', 'en': 'English'}, case.language)}, arm {case.arm}.",

@@ -136,6 +136,7 @@ def report_document(basis: Basis) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "built_by": referee.__version__,
+        "limitations": list(headline.limits(basis.summary)),
         "summary": basis.summary.document(),
         "freezes": [one.model_dump(mode="json", exclude={"kind"}) for one in basis.freezes],
         "market": [

@@ -66,6 +66,7 @@ def gather(
         reviews_of(records, name),
         decisions_of(records, name),
         facts,
+        subsets=loaded.subsets,
     )
     runs = {shard.opened.run for shard in scanned}
     return Basis(
