@@ -11,7 +11,7 @@ import duckdb
 from referee.adapters.store.shard_files import ScannedShard
 from referee.core.tallies import LatencyTally, SpeedTally, TargetTally
 
-#: A call that took this much longer than its deadline is counted as over it, milliseconds (bake-off §14).
+#: A call that took this much longer than its deadline is counted as over it, milliseconds (bake-off §11).
 DEADLINE_SLACK_MS = 1000.0
 
 _TOTALS = """

@@ -24,7 +24,7 @@ from referee.runner.bakeoff.guards import Halt
 #: Tokens of input, cached input (a part of it) and output -> US dollars.
 Price = Callable[[int, int, int], float]
 
-#: What an agent CLI may add to a question of its own, tokens: several turns of tens of thousands (bake-off §14).
+#: What an agent CLI may add to a question of its own, tokens: several turns of tens of thousands (bake-off §4).
 _CLI_TOKENS = 200_000
 
 
