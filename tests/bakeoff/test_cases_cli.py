@@ -73,7 +73,7 @@ def test_lint_tells_known_objections_from_others(tmp_path: Path) -> None:
     )
     done = run(tmp_path, "lint", "cases.json")
     assert done.returncode == EXIT_FINDING
-    assert done.stdout.splitlines()[0] == "little: 1 cases, 1 objections"
+    assert done.stdout.splitlines()[0] == "little: 1 case, 1 objection"
     assert "objection prompt-against-oracle: its prompt contradicts the oracle of c1" in done.stdout
     document = told(tmp_path, "lint", "cases.json")
     assert [one["rule"] for one in document["objections"]] == ["prompt-against-oracle"]
@@ -102,6 +102,9 @@ def test_rotate_keeps_its_seed_to_itself(tmp_path: Path) -> None:
     missing = run(tmp_path, *asked, "--out", "a.json")
     assert missing.returncode == EXIT_NOTHING_MATCHED
     assert not (tmp_path / "a.json").exists()
+    small = run(tmp_path, *asked[:-1], "190", "--out", "a.json", "--new-seed")
+    assert small.returncode == EXIT_USAGE
+    assert not (tmp_path / "private" / "seed").exists(), "a seed of which nothing was made stands in nobody's way"
 
     done = run(tmp_path, *asked, "--out", "a.json", "--new-seed")
     assert (done.returncode, done.stderr) == (0, "")

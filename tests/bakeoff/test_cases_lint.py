@@ -276,6 +276,14 @@ def test_a_known_objection_is_reported_and_may_stand_unranked_only() -> None:
     ]
 
 
+def test_the_template_of_the_confounded_arm_is_part_of_what_is_said() -> None:
+    """Agent CLIs are told there to emit one entry, whatever the suite's own prompt says."""
+    arm = {"name": "ordering-v1", "headline": False, "ranked": True, "about": "x"}
+    case = case_body(**SEVERAL, arm="ordering-v1")
+    assert [(one.rule, one.known) for one in lint(suite_of(case, arms=[arm]))] == [("prompt-against-oracle", False)]
+    assert lint(suite_of(case_body(arm="ordering-v1"), arms=[arm])) == ()
+
+
 def test_a_twin_differs_in_arm_and_prompt_alone() -> None:
     first = case_body()
     assert rules(first, case_body(id="c2", twin="c1", prompt="p"), prompts={"p": "Be brief."}) == []

@@ -239,7 +239,12 @@ def test_an_unbalanced_subset_cannot_be_frozen(bench: Bench) -> None:
     ("old", "new", "said"),
     [
         ("temperature = 0.0", "temperature = 0.7", "draws answers at temperature 0.7; this benchmark draws them at 0"),
-        ("temperature = 0.0", "temperature = nan", "draws answers at temperature nan"),
+        ("temperature = 0.0", "temperature = nan", "sampling.temperature of the protocol demo is no finite number"),
+        (
+            "deadline_seconds = 120.0",
+            "deadline_seconds = inf",
+            "guards.deadline_seconds of the protocol demo is no finite",
+        ),
         ("max_tokens = 4096", "max_tokens = 4095", "allows answers of 4095 tokens; 4096 to 8192 are the control"),
         ("max_tokens = 4096", "max_tokens = 8193", "allows answers of 8193 tokens; 4096 to 8192 are the control"),
     ],
@@ -249,7 +254,9 @@ def test_answers_are_drawn_as_the_method_says_or_nothing_is_frozen(bench: Bench,
     with pytest.raises(Finding, match=said):
         bench.freeze()
     assert bench.log.read_bakeoff() == []
-    bench.edit("protocol.toml", new, "temperature = 0" if "temp" in new else "max_tokens = 8192")
+    allowed = {"temperature": "0", "max_tokens": "8192", "deadline_seconds": "600.0"}
+    key = new.partition(" ")[0]
+    bench.edit("protocol.toml", new, f"{key} = {allowed[key]}")
     assert bench.freeze().files
 
 

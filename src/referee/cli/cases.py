@@ -19,11 +19,13 @@ from referee.adapters.suites.files import load_subsets, suite_bytes, write_suite
 from referee.adapters.suites.sources import build_suite
 from referee.benchmarks.bakeoff.templates import SHORTEST_SEED
 from referee.benchmarks.bakeoff.templates import rotate as rotated
+from referee.benchmarks.bakeoff.templates.wording import Language
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.core.canonical import digest_of_bytes
 from referee.core.cases import CATEGORIES, Case, Suite
 from referee.errors import EXIT_FINDING, ConfigError, Finding, NothingMatched, UsageError
+from referee.publish.words import count as counted
 from referee.scoring.lint import Objection, Refusal, lint_subset, without_refused
 from referee.scoring.lint import lint as lint_suite
 
@@ -91,9 +93,9 @@ def lint(
         "subsets": len(registered),
         "objections": [objection.document() for objection in objections],
     }
-    verdict = "nothing to object" if not unknown else f"{len(unknown)} objections"
+    verdict = counted(len(unknown), "objection") if unknown else "nothing to object"
     declared = f", {known} more that the suite declares" if known else ""
-    _tell(document, f"{found.name}: {len(found.cases)} cases, {verdict}{declared}", as_json=as_json)
+    _tell(document, f"{found.name}: {counted(len(found.cases), 'case')}, {verdict}{declared}", as_json=as_json)
     _tell_objections(objections, as_json=as_json)
     if unknown:
         raise typer.Exit(EXIT_FINDING)
@@ -123,13 +125,14 @@ def rotating_suite(seed_file: Path, *, cycle: str, count: int, new_seed: bool) -
         UsageError: the seed, the cycle or the count is not as it must be.
     """
     model = bundled_suite(_TEMPLATE_TOOLS)
-    suite = rotated(
-        _seed(seed_file, new=new_seed),
-        cycle=cycle,
-        count=count,
-        toolsets=model.toolsets,
-        prompts={"de": model.prompts["assistant-de"], "en": model.prompts["assistant-en"]},
-    )
+    prompts: dict[Language, str] = {"de": model.prompts["assistant-de"], "en": model.prompts["assistant-en"]}
+    seed = _seed(seed_file, new=new_seed)
+    try:
+        suite = rotated(seed, cycle=cycle, count=count, toolsets=model.toolsets, prompts=prompts)
+    except UsageError:
+        if new_seed:  # nothing was made of it
+            seed_file.unlink()
+        raise
     if objections := _unknown(lint_suite(suite)):
         raise Finding(f"the templates made a case that the linter refuses: {objections[0].sentence}")
     return suite

@@ -18,6 +18,9 @@ from referee.core.facts import Fact
 Category = Literal["simple-call", "tool-selection", "multi-call-ordering", "abstain", "hard-args"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
+#: The arm that repeats the first suite's flaw on purpose (§8): its inlined prompt asks for exactly one entry.
+CONFOUNDED_ARM = "ordering-v1"
+
 #: The generation of grading rules: 1 for the first suite, 2 for new and imported ones.
 Grading = Literal[1, 2]
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 from referee.core.bakeoff import Sampling, Surface
 from referee.core.canonical import digest_of
-from referee.core.cases import Call, Case, Message, Tool
+from referee.core.cases import CONFOUNDED_ARM, Call, Case, Message, Tool
 from referee.protocols import Ask, WireTool
 
 #: Counts up with every change of the words below or of how a case is laid out.
@@ -26,9 +26,6 @@ PROMPT_VERSION = 1
 #: What every provider takes as a tool's name.
 _UNSENDABLE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
-
-#: The arm that repeats the first suite's flaw on purpose (§8): its inlined prompt asked for exactly one entry.
-_CONFOUNDED_ARM = "ordering-v1"
 
 _OPENING = """\
 You answer one question about calling tools. The tools below exist only as this description: nothing is executed.
@@ -130,7 +127,7 @@ def prompt_digest() -> str:
     """
     asks = [
         ask_of(_EXAMPLE.model_copy(update={"arm": arm}), _EXAMPLE_TOOLS, "TASK", _example_surface(channel), Sampling())
-        for arm in ("suite", _CONFOUNDED_ARM)
+        for arm in ("suite", CONFOUNDED_ARM)
         for channel in ("native", "inlined")
     ]
     shown = [
@@ -164,7 +161,7 @@ def _inlined(case: Case, tools: Sequence[WireTool], prompt: str | None) -> str:
     parts.append("\n".join([_HEADINGS["tools"], *(_line(tool) for tool in tools)]))
     spoken = (f"{_SPEAKERS[message.role]} {message.content}" for message in case.messages)
     parts.append("\n".join([_HEADINGS["conversation"], *spoken]))
-    form = f"{_FORM}\n{_ONE_ENTRY}" if case.arm == _CONFOUNDED_ARM else _FORM
+    form = f"{_FORM}\n{_ONE_ENTRY}" if case.arm == CONFOUNDED_ARM else _FORM
     parts.append(f"{_HEADINGS['reply']}\n{form}")
     return "\n\n".join(parts) + "\n"
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, digest_of_files, parse_protocol
+from referee.adapters.catalog.bakeoff_protocols import PROTOCOL, LoadedProtocol, digest_of_files, parse_protocol
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.benchmarks.bakeoff.asking import prompt_digest
+from referee.core import toml_text
 from referee.core.records import BakeoffRecord, DecisionLogged, ProtocolFrozen
 from referee.errors import Finding, NothingMatched, UsageError
 from referee.runner.bakeoff.changes import Change, changes
@@ -136,9 +137,12 @@ def refuse_sampling(loaded: LoadedProtocol) -> None:
     """Raise where the plan draws answers otherwise than every report says that they are drawn (§2, §7).
 
     Raises:
-        Finding: another temperature than 0, or an answer that may be shorter or longer than the control allows.
+        Finding: another temperature than 0, an answer that may be shorter or longer than the control allows, or a
+            number without end.
     """
     name, sampling = loaded.protocol.name, loaded.protocol.sampling
+    if (place := toml_text.beyond_json(toml_text.loads(loaded.files[PROTOCOL].decode()))) is not None:
+        raise Finding(f"{place} of the protocol {name} is no finite number: no guard, wait or bound is without end")
     if sampling.temperature != 0:
         raise Finding(
             f"the protocol {name} draws answers at temperature {sampling.temperature}; this benchmark draws them at 0",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from referee.core.cases import Case
+from referee.core.cases import CONFOUNDED_ARM, Case
 from referee.scoring.lint.objections import Objection
 
 _TOOL = r"(?:tools?|functions?|calls?|entry|entries|tool[- ]calls?|function[- ]calls?|actions?)"
@@ -116,6 +116,10 @@ def prompt_objections(case: Case, prompt: str | None) -> Iterator[Objection]:
         for phrase in contradictions(text, case):
             yield Objection(case.id, "prompt-against-oracle", f"{origin} contradicts the oracle of {case.id}: {phrase}")
     policy, count = case.policy, len(case.golds)
+    if case.arm == CONFOUNDED_ARM and count != 1 and case.known_objection is None:
+        # The template around it is part of what an agent CLI is told.
+        sentence = f"agent CLIs are told in the arm {case.arm} to emit exactly one entry, and {case.id} expects {count}"
+        yield Objection(case.id, "prompt-against-oracle", sentence)
     if policy.exactly_one and count > 1:
         sentence = f"the policy of {case.id} allows exactly one call, and its oracle expects {count}"
         yield Objection(case.id, "policy-against-oracle", sentence)
