@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import socket
 import subprocess
@@ -93,7 +94,8 @@ def six() -> Iterator[tuple[str, str]]:
     """A network with IPv6: its id, and the host's address on it."""
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("this host has no IPv6")
-    subnet = f"fd{uuid.uuid4().hex[:2]}:{uuid.uuid4().hex[:4]}:{uuid.uuid4().hex[:4]}::"
+    groups = f"fd{uuid.uuid4().hex[:2]}:{uuid.uuid4().hex[:4]}:{uuid.uuid4().hex[:4]}::"
+    subnet = str(ipaddress.IPv6Address(groups))  # as the kernel writes it, without leading zeros
     name = f"referee-test-{uuid.uuid4().hex[:8]}"
     client: Any = docker.APIClient(version="auto")
     network = client.create_network(
