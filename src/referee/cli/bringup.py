@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject
+from referee.adapters.sources.make import make_source
 from referee.cli.keys_at_start import keys_at_start, stop_where_refused, sweep_keys
 from referee.cli.options import WorkspaceOption
 from referee.cli.politely import ended_politely
@@ -28,7 +29,6 @@ from referee.cli.wiring import (
     make_agent,
     make_bench,
     make_rules,
-    make_source,
     make_stronger,
     make_workspace,
     open_stores,
@@ -306,7 +306,9 @@ def _plan(subject: Subject, stores: Stores, agent: Agent, sandbox: Sandbox, rule
         needs_gpu=subject.content.gpu,
         display=subject.content.display,
     )
-    return make_plan(planned, source=make_source(subject, stores.workspace), agent=agent, sandbox=sandbox, rules=rules)
+    return make_plan(
+        planned, source=make_source(subject.kind, stores.workspace.cache), agent=agent, sandbox=sandbox, rules=rules
+    )
 
 
 def _announce(plan: Plan, progress: Progress) -> None:

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject, parse_subject
+from referee.adapters.sources.make import make_source
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.politely import ended_politely
 from referee.cli.progress import Progress
 from referee.cli.site import facts_of
-from referee.cli.wiring import Stores, check_host_disk, choose_sandbox, make_bench, make_source, open_stores
+from referee.cli.wiring import Stores, check_host_disk, choose_sandbox, make_bench, open_stores
 from referee.core.records import Replayed
 from referee.errors import (
     EXIT_COULD_NOT_VERIFY,
@@ -71,7 +72,7 @@ def _replay(found: RunRecords, stores: Stores, progress: Progress) -> Replayed:
     sandbox = choose_sandbox(stores.workspace, found.planned.lock.environment.sandbox, display=subject.content.display)
     progress.say(f"replay of {found.planned.run}: {subject.name}, {subject.pin_text()}")
     bench = make_bench(stores, sandbox)
-    source = make_source(subject, stores.workspace)
+    source = make_source(subject.kind, stores.workspace.cache)
     with ended_politely():
         return replay_run(found, bench, source=source, pin=subject.pin(), tell=progress.tell)
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from referee.adapters.catalog.subjects import SCHEMA, Subject, find_subject, list_subjects, parse_subject
 from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
+from referee.adapters.sources.make import make_source
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
 from referee.cli.options import JsonOption, WorkspaceOption
@@ -218,9 +219,8 @@ def check(
 
 def _check_one(subject: Subject, cache: Path) -> dict[str, str]:
     result = {"name": subject.name, "pin": subject.pin_text(), "status": "holds", "detail": ""}
-    source = PackageSource(cache) if subject.kind == "package" else RepositorySource(cache)
     try:
-        source.fetch(subject.pin())
+        make_source(subject.kind, cache).fetch(subject.pin())
     except DigestMismatch as exc:
         return result | {"status": "differs", "detail": exc.message}
     except RefereeError as exc:

@@ -14,19 +14,16 @@ from referee.adapters.agents.baseline_agent import baseline_agent
 from referee.adapters.agents.command_agent import CommandAgent, shell_command
 from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, regression_agent
 from referee.adapters.catalog.agents import BUILT_IN, AgentFile, load_agent_file
-from referee.adapters.catalog.subjects import Subject
 from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
 from referee.adapters.catalog.workspace import Keys as KeySettings
 from referee.adapters.keys.head_values import fits_a_head
 from referee.adapters.recorder import Caps
-from referee.adapters.sources.package import PackageSource
-from referee.adapters.sources.repository import RepositorySource
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.core.bakeoff import Target
 from referee.core.spending import Price
 from referee.errors import ConfigError, CouldNotVerify, EngineUnavailable, NothingMatched, UsageError
-from referee.protocols import Agent, Keys, Lane, ModelNeed, Sandbox, Source
+from referee.protocols import Agent, Keys, Lane, ModelNeed, Sandbox
 from referee.runner.attempt import Bench
 from referee.runner.plan import Rules
 
@@ -281,13 +278,6 @@ def every_sandbox(workspace: Workspace) -> tuple[list[Sandbox], list[str]]:
         except EngineUnavailable as exc:
             silent.append(exc.message)
     return found, silent
-
-
-def make_source(subject: Subject, workspace: Workspace) -> Source:
-    """The way to fetch a subject of this kind."""
-    if subject.kind == "package":
-        return PackageSource(workspace.cache)
-    return RepositorySource(workspace.cache)
 
 
 def make_keys(workspace: Workspace, environ: Mapping[str, str]) -> Keys:

@@ -50,8 +50,8 @@ class Traces:
         found = set()
         for name in sorted(imported(text))[:_NAMES]:
             beside = _beside(place, name)
-            helper = None if name in ours or beside is None else script_text(machine, beside, pinned=self._pinned)
-            if name in ours or (helper is not None and imported(helper) & ours):
+            near = None if name in ours or beside is None else script_text(machine, beside, pinned=self._pinned)
+            if name in ours or (near is not None and imported(near) & ours):
                 found.add(name)
         self.known[place] = tuple(sorted(found))
 
