@@ -144,6 +144,15 @@ def _chat_message(message: Callable[[Got], dict[str, Any]], finish: str = "tool_
     return _says(lambda surface, got, calls: shapes.chat_message(message(got), got.model, finish))
 
 
+def _choices(change: Callable[[dict[str, Any]], Any], **more: Any) -> Play:
+    """A chat completion with other choices, made of its first; other surfaces see a document without an answer."""
+    return _says(
+        lambda surface, got, calls: (
+            (whole := shapes.answer("openai-chat", got.model, calls)) | {"choices": change(whole["choices"][0]), **more}
+        )
+    )
+
+
 async def _slow(server: ScriptedServer, request: web.Request, got: Got) -> web.StreamResponse:
     """No head comes."""
     await asyncio.sleep(60)
@@ -289,6 +298,7 @@ PLAYS: dict[str, Play] = {
     "args-fenced": _arguments('```json\n{"a": 1}\n```'),
     "args-prose": _arguments('{"a": 1} I hope this helps.'),
     "args-comma": _arguments('{"a": 1,}'),
+    "args-escape": _arguments('{"a": "C:\\dir"}'),
     "args-newline": _arguments('{"a": "x\ny"}'),
     "args-twice-encoded": _arguments('"{\\"a\\": 1}"'),
     "args-two-objects": _arguments('{"a": 1}{"a": 2}'),
@@ -311,6 +321,21 @@ PLAYS: dict[str, Play] = {
     "content-filter": _chat_message(lambda got: {"content": None}, "content_filter"),
     "malformed-call": _chat_message(lambda got: {"content": None}, "MALFORMED_FUNCTION_CALL"),
     "finish-error": _chat_message(lambda got: {"content": ""}, "error"),
+    "thought-aloud": _chat_message(
+        lambda got: {"content": f"<thought>{json.dumps({'name': _name(got), 'arguments': {}})}</thought>Which city?"},
+        "stop",
+    ),
+    "choices-unsorted": _choices(lambda first: [{"index": 1, "message": {"content": "No."}}, {"index": 0, **first}]),
+    "choice-error": _choices(lambda first: [{**first, "error": {"code": 429, "message": "limited upstream"}}]),
+    "choice-error-402": _choices(lambda first: [{**first, "error": {"code": 402, "message": "no credits"}}]),
+    "native-malformed": _choices(
+        lambda first: [{"finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}]
+    ),
+    "reasoning-counted": _choices(
+        lambda first: [{"message": {"content": ""}, "finish_reason": "length"}],
+        usage={"completion_tokens": 512, "completion_tokens_details": {"reasoning_tokens": 512}},
+    ),
+    "nothing-but-a-code": _choices(lambda first: None, code=402, message="Insufficient balance"),
     # errors
     "408": _fails(408, "timed out"),
     "409": _fails(409, "conflict"),
@@ -338,6 +363,11 @@ PLAYS: dict[str, Play] = {
     "context-length": _fails(400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
     "content-policy": _fails(400, "The response was filtered", "content_filter"),
     "error-in-200": _says(lambda s, got, calls: shapes.error(s, 502, "Provider returned error", "502")),
+    "uncoded-in-200": _says(lambda s, got, calls: {"error": {"message": "could not log input, connection reset"}}),
+    "number-in-200": _says(lambda s, got, calls: {"error": 402}),
+    "type-in-200": _says(
+        lambda s, got, calls: {"error": {"type": "invalid_request_error", "code": "rate_limit_exceeded"}}
+    ),
     "quota-in-200": _says(lambda s, got, calls: shapes.error(s, 402, "Insufficient credits", "402")),
     # streams
     "stream-ok": _streams(lambda parts, surface: parts),
@@ -353,6 +383,8 @@ PLAYS: dict[str, Play] = {
     "reset-in-body": _reset_in_body,
     "garbage": _wire(b"\x00\xff\x13 this is no HTTP\r\n\r\n\x00"),
     "cut-chunk": _wire(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
+    "400-cut": _wire(b'HTTP/1.1 400 Bad Request\r\ncontent-length: 1000\r\n\r\n{"error": {"message": "DEGRA'),
+    "401-cut": _wire(b'HTTP/1.1 401 Unauthorized\r\ncontent-length: 1000\r\n\r\n{"error": {"mess'),
     "no-json": _wire(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 13\r\n\r\n<html></html>"),
     "no-utf8": _wire(b'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 12\r\n\r\n{"a": "\xff\xfe\xfd"}'),
     "redirect": _redirect,
