@@ -154,6 +154,15 @@ def test_500_on_one_case_only_is_flagged_as_suspect(tmp_path: Path) -> None:
     assert {row["blame"] for row in flagged} == {"infra"}
 
 
+def test_500_on_one_case_only_is_repeated_where_nothing_is_tried_again(tmp_path: Path) -> None:
+    plan = ONE_TRY + "[guards]\nconcurrency = 1\n"
+    with serving(calls=right, script=lambda got: "500" if "City000003" in got.question else None) as server:
+        space = RunWorkspace(tmp_path, server.url, cases=6, repeats=3, plan=plan)
+        space.run()
+    flagged = [(row["case_id"], row["k_idx"]) for row in space.rows() if "suspect_model_output" in row["flags"]]
+    assert flagged == [("case-000003", 1), ("case-000003", 2)]
+
+
 def test_500_on_every_case_is_no_model_output(tmp_path: Path) -> None:
     plan = QUICK + "[guards]\nconcurrency = 1\n"
     with serving(calls=right) as server:

@@ -152,7 +152,7 @@ def _settled(way: Way, question: Question, k: int, done: Outcome, reading: Readi
     found = verdict(case, suite.tools(case), reading, grading=suite.grading, sent=question.sent)
     last = done.tries[-1]
     done.blame = None if reading.fault is None else reading.fault.blame
-    done.all_failed_500 = len(done.tries) > 1 and all(one.status == _SERVER_FAILED for one in done.tries)
+    done.all_failed_500 = all(one.status == _SERVER_FAILED for one in done.tries)
     done.row = {
         "started_at": started,
         "case_id": case.id,

@@ -236,8 +236,8 @@ def _verdict(row: Row, opened: ShardOpened, plan: _Plan, tries: list[KeptAnswer]
     found = verdict(
         case, suite.tools(case), read_kept(tries[-1], opened.surface), grading=suite.grading, sent=plan.sent(case)
     )
-    if SUSPECT in row.flags and len(tries) > 1 and all(one.status == _FAILED_500 for one in tries):
-        found["flags"] = [*found["flags"], SUSPECT]  # which other cases were answered is not to be seen from here
+    if SUSPECT in row.flags and all(one.status == _FAILED_500 for one in tries):
+        found["flags"] = [*found["flags"], SUSPECT]  # what came of other attempts is not to be seen from here
     return found
 
 

@@ -159,7 +159,7 @@ class TargetRun:
         counts.spent_usd += outcome.spent or 0.0
         row = outcome.row
         if row is not None:
-            if outcome.all_failed_500 and self._only_this_case(case_id):
+            if outcome.all_failed_500 and self._only_this_case(case_id, len(outcome.tries)):
                 row["flags"].append(SUSPECT)
             row.update(self._constant)
             asked = Asked(
@@ -204,10 +204,11 @@ class TargetRun:
             wants = f"the server wants to be left alone for {outcome.put_off:.6g} s, which is not waited for"
             self._stop("interrupted", f"{wants}; run again after that: {reason}")
 
-    def _only_this_case(self, case_id: str) -> bool:
-        """Whether the server failed on this case alone while it answered others: then the case's answer is suspect."""
+    def _only_this_case(self, case_id: str, tries: int) -> bool:
+        """Whether the server failed again on this case alone while it answered others: then its answer is suspect."""
+        again = tries > 1 or case_id in self._failed_500
         self._failed_500.add(case_id)
-        return self._failed_500 == {case_id} and bool(self._answered - {case_id})
+        return again and self._failed_500 == {case_id} and bool(self._answered - {case_id})
 
     def _stop(self, ended: Ended, detail: str) -> None:
         if self.counts.ended is None:
