@@ -89,6 +89,8 @@ def test_the_examples_cover_the_ways() -> None:
         (_PLAIN.replace("target/1", "target/2"), "the first line must be schema"),
         (_PLAIN + 'name = "another"\n', "the file is called own and its name another"),
         (_PLAIN.replace('model = "m"\n', ""), "`model` is missing"),
+        (_PLAIN.replace('model = "m"', 'model = " "'), "model is empty"),
+        (_PLAIN + "context = 0\n", "context is 0"),
         (_PLAIN + "temprature = 1\n", "unknown key `temprature`; known there: base_url, "),
         (_PLAIN.replace("eu-origin", "eu"), "sovereignty: "),
         (_PLAIN.replace("openai-chat", "grpc"), "lane: "),

@@ -170,6 +170,13 @@ def _objections(target: Target) -> Iterator[tuple[str, str]]:
 
 
 def _about_lane(target: Target) -> Iterator[tuple[str, str]]:
+    if not target.model.strip():
+        yield "model is empty", "name the model exactly as the endpoint's catalogue does"
+    if target.context is not None and target.context < 1:
+        yield (
+            f"context is {target.context}, which no model can be served with",
+            "pin a number of tokens, or take it out",
+        )
     if (target.lane == "cli") != (target.channel == "agent-cli"):
         yield "the lane cli and the channel agent-cli belong together", "correct one of the two"
     if (target.lane == "keyword-baseline") != (target.channel == "embedded"):
