@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import referee
 from referee.cli.app import make_app
-from referee.errors import EXIT_PASS, CouldNotVerify, DigestMismatch, Finding
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_PASS, CouldNotVerify, DigestMismatch, Finding
 from referee.publish import pages
 from referee.publish.facts import agents_of
 from referee.publish.mapping import Mapping, keep_mapping, read_mapping
@@ -147,6 +147,20 @@ def test_what_two_versions_find_otherwise_is_no_finding_and_does_not_hold(site: 
     with pytest.raises(CouldNotVerify, match=r"says that version 0\.0\.9") as caught:
         checked(site, {INDEX: by_another(site), RUN: run})
     assert f"this is {referee.__version__}, which finds: run r-0: the reasons of its result" in caught.value.message
+    before = {name: (site / name).read_bytes() for name in (INDEX, RUN)}
+    try:
+        (site / INDEX).write_text(json.dumps(by_another(site)))
+        (site / RUN).write_text(json.dumps(run))
+        told = CliRunner().invoke(make_app("verify"), ["verify", "--site", str(site), "--json"])
+    finally:
+        for name, data in before.items():
+            (site / name).write_bytes(data)
+    assert told.exit_code == EXIT_COULD_NOT_VERIFY
+    assert json.loads(told.stdout) == {
+        "schema": "referee.verify-site/1",
+        "holds": None,
+        "finding": caught.value.message,
+    }
 
 
 def test_changed_evidence_and_another_mapping_are_no_matter_of_version(site: Path) -> None:

@@ -15,7 +15,7 @@ from referee.adapters.catalog.workspace import find_root, open_workspace
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, Finding, NothingMatched
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, CouldNotVerify, Finding, NothingMatched
 from referee.publish import words
 from referee.publish.facts import Facts
 from referee.publish.mapping import FILE_NAME, read_mapping
@@ -81,12 +81,13 @@ def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
     """What a stranger can check who has the published site and nothing else."""
     try:
         if names is not None and not names.is_file():
-            raise NothingMatched(f"there is no mapping {names}")
+            raise NothingMatched(f"there is no mapping {names}", todo="name the names.json that was revealed")
         done = verify_public(site, None if names is None else read_mapping(names))
-    except Finding as exc:
+    except (Finding, CouldNotVerify) as exc:
         if as_json:
-            print(json.dumps({"schema": SITE_SCHEMA, "holds": False, "finding": exc.message}))  # noqa: T201
-            raise typer.Exit(EXIT_FINDING) from exc
+            holds = False if isinstance(exc, Finding) else None  # None: it cannot be told here
+            print(json.dumps({"schema": SITE_SCHEMA, "holds": holds, "finding": exc.message}))  # noqa: T201
+            raise typer.Exit(exc.exit_code) from exc
         raise
     if as_json:
         print(json.dumps({"schema": SITE_SCHEMA, "holds": True, "finding": None, **asdict(done)}))  # noqa: T201
