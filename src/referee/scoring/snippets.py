@@ -16,6 +16,8 @@ _VERSION_NAMES = {"__version__", "VERSION", "version", "__file__", "__name__", "
 _OPENING = {"open", "Path", "pathlib.Path"}
 _READING = {"read", "readline", "readlines", "read_text", "read_bytes", "strip", "decode"}
 _MOCKS = {"mock", "unittest.mock", "responses", "moto", "fakeredis", "mongomock", "httpretty", "requests_mock", "vcr"}
+#: Parts of a dotted name that are read: no known one has so many.
+_LONGEST_NAME = 5
 _MADE_MODULES = {"ModuleType", "SimpleNamespace", "Mock", "MagicMock", "type"}
 _HARMLESS = (
     ast.Module,
@@ -153,8 +155,9 @@ def _swallows(node: ast.Try) -> bool:
 
 
 def _dotted(node: ast.AST) -> str:
+    """A name with its dots; of one that is longer than any that is known here, the end."""
     after: list[str] = []
-    while isinstance(node, ast.Attribute):  # a chain may be longer than calls can be nested
+    while isinstance(node, ast.Attribute) and len(after) < _LONGEST_NAME:
         after.append(node.attr)
         node = node.value
     return ".".join((node.id if isinstance(node, ast.Name) else "?", *reversed(after)))
