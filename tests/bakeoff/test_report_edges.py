@@ -139,6 +139,34 @@ def test_a_difference_above_100_points_is_none() -> None:
     assert not any(text.startswith("280") for text in shown)
 
 
+def test_an_arm_that_ranks_says_what_it_can_detect() -> None:
+    cases, field = arms()
+    summary = summary_of([*field[:2]], cases)
+    [table] = summary.arms
+    assert table.power is not None
+    assert (table.power.n_smallest, table.power.n_largest, table.power.observed_pairs) == (4, 4, 1)
+    assert table.power.reference_mde_at_smallest == pytest.approx(2.8015852 * (1 / 36) ** 0.5)
+    shown = texts(headline.power(summary))
+    assert "the arm traps, 4 cases a target" in shown
+    unranked = suite([*FIVE, case("v", arm="ordering-v1")], ORDERING_V1)
+    [table] = summary_of([Rows("t").fill([*FIVE, case("v", arm="ordering-v1")], [1] * 3)], unranked).arms
+    assert table.power is None
+
+
+def test_tokens_that_only_some_attempts_say_are_no_sum_of_all(tmp_path: Path) -> None:
+    told = {"t": {"input_tokens": 50, "output_tokens": 10, "tokens_n": 4}}
+    field = Rows("t").fill(FIVE, [1, 1, 1])
+    for many, below in ((4, "of 4 of 15 graded attempts"), (15, None)):
+        told["t"]["tokens_n"] = many
+        tables = [block for block in beside.coverage(summary_of([field], told=told)).blocks if isinstance(block, Table)]
+        assert [(one.text, one.below) for one in tables[-1].rows[0].cells[1:3]] == [("50", below), ("10", below)]
+    world = World(tmp_path)
+    shard = world.shard("weak-one", lambda _case, k: replace(Verdict(), passed=None if k else True))
+    basis = gather(world.log, world.evidence, "board", [world.records / shard])
+    [row] = basis.summary.lane_limited
+    assert row.transport.tokens_n == row.transport.graded == 69
+
+
 def test_cost_within_a_cluster_is_of_all_attempts_that_were_paid() -> None:
     twice = Rows("twice", metered=True).fill(FIVE, [1, 1, 1])
     once = Rows("once", metered=True).fill(FIVE, [1, 1, 1])

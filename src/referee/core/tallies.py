@@ -63,7 +63,10 @@ class SpeedTally:
 
 @dataclass(frozen=True)
 class TargetTally:
-    """One target over all selected rows: coverage, provenance, transport."""
+    """One target over all selected rows: coverage, provenance, transport.
+
+    ``tokens_n`` counts the graded attempts that say their tokens, in and out; None: nobody counted.
+    """
 
     target: Target
     surface: Surface
@@ -92,6 +95,7 @@ class TargetTally:
     spent_usd: float | None
     over_deadline: int
     speed: SpeedTally | None = None
+    tokens_n: int | None = None
 
 
 @dataclass(frozen=True)

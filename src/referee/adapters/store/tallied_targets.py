@@ -20,11 +20,12 @@ select target, count(*), sum(input_tokens)::bigint, sum(output_tokens)::bigint,
        quantile_disc(latency_ms, 0.5) filter (passed is not null),
        quantile_disc(latency_ms, 0.95) filter (passed is not null),
        count(*) filter (timed), sum(output_tokens) filter (timed)::bigint,
-       sum(latency_ms::decimal(18, 3)) filter (timed)::double
+       sum(latency_ms::decimal(18, 3)) filter (timed)::double,
+       count(*) filter (passed is not null and input_tokens is not null and output_tokens is not null)
 from (select *, passed is not null and output_tokens is not null and latency_ms > 0 as timed from usable)
 group by target
 """
-_NO_ROWS = (0, None, None, 0, None, None, 0, None, None)
+_NO_ROWS = (0, None, None, 0, None, None, 0, None, None, 0)
 #: Money and time are added as decimals: a sum of doubles depends on how threads share the rows, and a report may not.
 _PHYSICAL = "select target, count(*), sum(spent_usd::decimal(38, 12))::double from physical group by target"
 _EXCLUDED = """
@@ -80,7 +81,7 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
     found = []
     for name in sorted(by_name):
         shards = by_name[name]
-        usable, inputs, outputs, timed, median, high, *speed = totals.get(name, _NO_ROWS)
+        usable, inputs, outputs, timed, median, high, *speed, told = totals.get(name, _NO_ROWS)
         rows, spent = physical.get(name, (0, None))
         last = shards[-1]
         full = [shard for shard in shards if shard.fact.rows]
@@ -113,6 +114,7 @@ def targets(con: duckdb.DuckDBPyConnection, scanned: Sequence[ScannedShard]) -> 
                 spent_usd=spent,
                 over_deadline=late.get(name, 0),
                 speed=SpeedTally(*speed) if speed[0] else None,
+                tokens_n=told,
             )
         )
     return found

@@ -288,8 +288,12 @@ def _covered(about: About, found: Coverage, way: Transport) -> Row:
 
 
 def _spent(about: About, way: Transport) -> Row:
+    # What only some attempts say is no sum of all of them.
+    part = way.tokens_n is not None and way.tokens_n < way.graded
+    of = f"of {figures.count(way.tokens_n)} of {figures.count(way.graded)} graded attempts" if part else None
     tokens = [
-        way.tokens_why or figures.NONE if n is None else figures.count(n) for n in (way.input_tokens, way.output_tokens)
+        Cell(way.tokens_why or figures.NONE if n is None else figures.count(n), below=None if n is None else of)
+        for n in (way.input_tokens, way.output_tokens)
     ]
     spent = (way.spent_why or figures.NONE) if way.spent_usd is None else words.money(way.spent_usd)
     return cells(target(about), *tokens, spent)

@@ -324,6 +324,10 @@ def power(summary: Summary) -> Section:
         if board.power is not None:
             name = "the whole suite" if board.subset is None else f"the subset {board.subset}"
             blocks.append(Facts(tuple(_power(board.power, name))))
+    for arm in summary.arms:
+        if arm.power is not None:
+            name = f"the arm {arm.arm}" if arm.subset is None else f"the arm {arm.arm}, subset {arm.subset}"
+            blocks.append(Facts(tuple(_power(arm.power, name))))
     if not blocks:
         blocks.append(Para("No board with a ranked target, so nothing to detect."))
     return Section("power", "What difference this report can detect", tuple(blocks), "scoring.bakeoff.statistics")

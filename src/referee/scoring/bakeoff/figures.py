@@ -178,7 +178,8 @@ class Transport:
     latency verdict, milliseconds over graded attempts; else ``latency_why`` says why not. ``spent_usd`` is what was
     paid; a cost *verdict* rests on it only where ``cost_admissible`` (own infrastructure, §13). ``tokens_per_second``:
     output tokens to the whole time of the calls, of the ``tokens_per_second_n`` graded attempts that count tokens; it
-    includes the lane, is not comparable across lanes, and is no verdict.
+    includes the lane, is not comparable across lanes, and is no verdict. ``tokens_n`` counts the graded attempts that
+    say their tokens: where it is less than ``graded``, sums of tokens are of a part; None where nobody counted.
     """
 
     graded: int
@@ -203,6 +204,7 @@ class Transport:
     tokens_per_second: float | None
     tokens_per_second_n: int
     tokens_per_second_why: str | None
+    tokens_n: int | None
 
 
 @dataclass(frozen=True)

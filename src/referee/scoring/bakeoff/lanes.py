@@ -145,6 +145,7 @@ def transport(tally: TargetTally, graded: int) -> Transport:
         tokens_per_second=None if slow is not None or speed is None else speed.output_tokens / speed.ms * 1000,
         tokens_per_second_n=0 if slow is not None or speed is None else speed.n,
         tokens_per_second_why=slow,
+        tokens_n=tally.tokens_n,
     )
 
 

@@ -214,7 +214,7 @@ def board(measured: Measured, subset: str | None) -> Board:
         clusters=made,
         rows=tuple(rows),
         pairs=pairs,
-        power=_power(rows, pairs),
+        power=_power([row.figures.rate.n for row in rows], pairs),
         caveats=_board_caveats(measured, rows, answered),
     )
 
@@ -259,11 +259,10 @@ def _pairs(measured: Measured, order: Sequence[tuple[str, int]], mask: Mask) -> 
     )
 
 
-def _power(rows: Sequence[Standing], pairs: Sequence[BoardPair]) -> Power | None:
-    """What the board can detect; None where nobody is ranked."""
-    if not rows:
+def _power(counts: Sequence[int], pairs: Sequence[BoardPair]) -> Power | None:
+    """What a board can detect whose rows rest on so many cases; None where nobody is ranked."""
+    if not counts:
         return None
-    counts = [row.figures.rate.n for row in rows]
     least, most = min(counts), max(counts)
     variances = [pair.variance for pair in pairs if pair.variance is not None]
     variance = math.fsum(variances) / len(variances) if variances else None
@@ -347,4 +346,8 @@ def _arm_table(measured: Measured, arm: Arm, subset: str | None) -> ArmTable:
         clusters=made,
         rows=tuple(rows),
         not_shown=tuple(name for name in ran if measured.barred(name)),
+        power=_power(
+            [figures[name].rate.n for name in order],
+            _pairs(measured, [(name, at.cluster) for name, at in order.items()], counted),
+        ),
     )

@@ -210,7 +210,10 @@ class ArmRow:
 
 @dataclass(frozen=True)
 class ArmTable:
-    """An arm apart from the headline, never pooled into it (§8); one for the full suite and one for each subset."""
+    """An arm apart from the headline, never pooled into it (§8); one for the full suite and one for each subset.
+
+    ``power`` is what it can detect where it ranks; None where nobody is ranked.
+    """
 
     arm: str
     about_arm: str
@@ -220,6 +223,7 @@ class ArmTable:
     clusters: tuple[Cluster, ...]
     rows: tuple[ArmRow, ...]
     not_shown: tuple[str, ...]
+    power: Power | None
 
 
 @dataclass(frozen=True)
