@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,7 @@ def test_changed_evidence_and_another_mapping_are_no_matter_of_version(site: Pat
         lambda site: (site / INDEX).write_bytes(b"[" * 100_000),
         lambda site: (site / INDEX).write_bytes(b"{}"),
         lambda site: (site / INDEX).write_bytes(b'{"runs": 3}'),
+        lambda site: ((site / RUN).unlink(), os.mkfifo(site / RUN)),
         lambda site: (site / "evidence" / "00" / "directory.bin").mkdir(parents=True),
     ],
 )

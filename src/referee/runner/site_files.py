@@ -37,7 +37,7 @@ def reader_of(files: dict[str, Path]) -> Callable[..., bytes | None]:
 def read_document(file: Path) -> dict[str, Any]:
     """A JSON object. Raises ``Finding`` where there is none."""
     try:
-        value = json.loads(file.read_bytes())
+        value = json.loads(file.read_bytes() if file.is_file() else b"")  # a pipe would be waited for
     except (OSError, ValueError, RecursionError) as exc:
         raise Finding(f"{file} is missing or no JSON") from exc
     if not isinstance(value, dict):
