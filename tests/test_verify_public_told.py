@@ -181,13 +181,18 @@ def test_changed_evidence_and_another_mapping_are_no_matter_of_version(site: Pat
         )
 
 
+def _a_pipe(site: Path) -> None:
+    (site / RUN).unlink()
+    os.mkfifo(site / RUN)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         lambda site: (site / INDEX).write_bytes(b"[" * 100_000),
         lambda site: (site / INDEX).write_bytes(b"{}"),
         lambda site: (site / INDEX).write_bytes(b'{"runs": 3}'),
-        lambda site: ((site / RUN).unlink(), os.mkfifo(site / RUN)),
+        _a_pipe,
         lambda site: (site / "evidence" / "00" / "directory.bin").mkdir(parents=True),
     ],
 )
