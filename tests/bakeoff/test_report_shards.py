@@ -113,7 +113,7 @@ def test_shards_are_named_and_whole_or_refused(world: World, tmp_path: Path) -> 
             shards_of(world.log, records, "board", names, every=False)
     with pytest.raises(NothingMatched, match="there is no shard"):
         shards_of(world.log, records, "board", ["results-gone.jsonl"], every=False)
-    with pytest.raises(NothingMatched, match="has no shard yet"):
+    with pytest.raises(NothingMatched, match="was never frozen here, so it has no shard"):
         shards_of(world.log, records, "other", [], every=True)
     broken = tmp_path / named[0]
     broken.write_bytes((records / named[0]).read_bytes().replace(b'"passed":true', b'"passed":null', 1))
@@ -179,7 +179,7 @@ def test_a_pair_that_was_not_registered_says_so(world: World) -> None:
     ("argv", "code", "said"),
     [
         (("report", "board"), 2, "no shard is named"),
-        (("report", "nope", "--all"), 5, "has no shard yet"),
+        (("report", "nope", "--all"), 5, "was never frozen here, so it has no shard"),
         (("report", "board", "--all", "--shard", "results-x.jsonl"), 2, "say two different things"),
         (("export", "board", "--all", "--shard", "results-x.jsonl"), 2, "say two different things"),
         (("pairs", "board", "own-strong", "weak-one", "--all", "--shard", "x"), 2, "say two different things"),

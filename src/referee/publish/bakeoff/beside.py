@@ -103,7 +103,9 @@ def arms(summary: Summary) -> Section:
         if rows:
             blocks.append(Heading(f"Twins: {twins.arm_a} beside {twins.arm_b}"))
             heads = ("target", f"{twins.arm_a}>", f"{twins.arm_b}>", "difference>", "p>")
-            blocks.append(table(f"{twins.pairs} pairs of cases that differ in one thing", heads, rows))
+            blocks.append(
+                table(f"{twins.pairs} pairs of cases that differ in one thing, doubted gold included", heads, rows)
+            )
     return Section(
         "arms",
         "Additions: arms beside the headline",

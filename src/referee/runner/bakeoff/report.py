@@ -94,7 +94,10 @@ def shards_of(log: RecordFiles, records: Path, name: str, named: Sequence[str], 
         return select_shards(records, named)
     said = log.read_bakeoff()
     freezes = freezes_of(said, name)
-    wanted = (name, freezes[-1].digest if freezes else "")
+    if not freezes:
+        how = f"`referee bakeoff freeze {name}`, then run it"
+        raise NothingMatched(f"the protocol {name} was never frozen here, so it has no shard", todo=how)
+    wanted = (name, freezes[-1].digest)
     opened = ((path, first_line(path)) for path in every_shard(records))
     found = [path for path, first in opened if first and (first.protocol, first.protocol_digest) == wanted]
     if not found:
