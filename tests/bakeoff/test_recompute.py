@@ -252,3 +252,12 @@ def test_no_two_rows_name_the_same_bytes_of_a_log(space: RunWorkspace) -> None:
         for wrong in ([named[0], named[0]], [named[0], (named[1][0] - 1, 9)], [(named[-1][0], named[-1][1] + 1)]):
             with pytest.raises(Finding, match=r"is named by more than one row, or ends beyond it"):
                 list(reader.unnamed(log, iter(wrong)))
+
+
+def test_rows_of_another_version_that_differ_name_it(space: RunWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("referee.__version__", "9.9.9")
+    space.verify()  # another version alone is nothing
+    forge_verdict = with_first(reason="passed: by a rule of before")
+    rewrite(space, forge_verdict)
+    with pytest.raises(Finding, match=r"reason is not what its answer gives; version .* graded it, this is 9\.9\.9"):
+        space.verify()

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+import referee
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol
 from referee.adapters.store.answers import AnswerReader, Asked, KeptAnswer, unframe
 from referee.adapters.store.evidence import LocalEvidence
@@ -186,7 +187,7 @@ def _rows(shard: ScannedShard, plan: _Plan, reader: AnswerReader, named: NamedAn
         gives = {**_facts(opened, plan, asked, tries), **_verdict(row, opened, plan, tries), "provenance": provenance}
         for name, value in gives.items():
             if body[name] != value:
-                raise Finding(f"{where}: {_differs(name, body[name], value)}")
+                raise Finding(f"{where}: {_differs(name, body[name], value)}{_of_version(opened)}")
         _spent(where, row, opened, tries)
         done.rows += 1
         if row.spent_usd:
@@ -264,6 +265,13 @@ def _differs(name: str, says: Any, gives: Any) -> str:
     if isinstance(says, str | list) or isinstance(gives, str | list):
         return f"its {name} is not what its answer gives"
     return f"says {name} {says!r}, its answer gives {gives!r}"
+
+
+def _of_version(opened: ShardOpened) -> str:
+    """That another version graded the rows, where one did: a rule that was mended since gives other verdicts."""
+    if opened.harness_version == referee.__version__:
+        return ""
+    return f"; version {opened.harness_version} graded it, this is {referee.__version__}: see the changelog"
 
 
 def _checked(shard: ScannedShard) -> Iterator[EvidenceRef]:
