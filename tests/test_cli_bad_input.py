@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,27 @@ def test_an_answer_of_pip_that_was_cut_off_is_no_internal_error(tmp_path: Path) 
         patch.setattr(pip_client, "__file__", str(tmp_path / "pip_client.py"))
         with pytest.raises(SourceUnreachable, match="pip could not be asked for square: No space left"):
             registries.pypi_choose("square", None, sdist=False, scratch=tmp_path)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_a_mapping_of_names_that_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    Written(tmp_path).write((Try("r-1", "square", agent="maker-1"),))
+    make(tmp_path / "names.json")
+    done = referee(tmp_path, "site", "build")
+    assert done.returncode == EXIT_USAGE
+    assert f"{tmp_path / 'names.json'} is no regular file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("--names", "names.json"), "--names is given without --site"), (("r-1", "--site", "site"), "checked whole")],
+)
+def test_what_verify_would_not_look_at_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    (tmp_path / "site").mkdir()
+    done = referee(tmp_path, "verify", *options)
+    assert (done.returncode, done.stdout) == (EXIT_USAGE, "")
+    assert said in done.stderr
 
 
 def test_what_a_hostile_site_says_cannot_steer_the_terminal_that_checks_it(tmp_path: Path) -> None:

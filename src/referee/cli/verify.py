@@ -15,7 +15,7 @@ from referee.adapters.catalog.workspace import find_root, open_workspace
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, CouldNotVerify, Finding, NothingMatched
+from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, CouldNotVerify, Finding, NothingMatched, UsageError
 from referee.publish import words
 from referee.publish.facts import Facts
 from referee.publish.mapping import FILE_NAME, read_mapping
@@ -46,6 +46,10 @@ def verify(
     Needs no container engine and no network. Exit 0: all holds; 4: what could be compared holds, and not all could be;
     5: there is nothing to verify.
     """
+    if site_alone is None and names is not None:
+        raise UsageError("--names is given without --site", todo="name the site that quotes the mapping: --site DIR")
+    if site_alone is not None and runs:
+        raise UsageError("a site is checked whole, and runs are named", todo="leave them out, or --site")
     if site_alone is not None:
         _site_alone(site_alone, names, as_json=as_json)
         return

@@ -101,6 +101,8 @@ def read_mapping(file: Path) -> Mapping:
         UsageError: it is no mapping.
         Finding: it gives one letter twice.
     """
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise UsageError(f"{file} is no regular file", todo="put the mapping of neutral names back from a copy")
     try:
         data = file.read_bytes()
     except FileNotFoundError:
