@@ -94,7 +94,7 @@ def test_a_shell_hides_what_is_the_programs() -> None:
     harness = load_harness("opencode")
     files = placed_files(harness, ACCESS, "x")
     hidden = next(line for line in files[SHELL].data.decode().splitlines() if line.startswith("unset ")).split()[1:]
-    assert {"SHELL", "AGENT_KEY", "OPENCODE_CONFIG", "npm_config_user_agent"} <= set(hidden)
+    assert {"SHELL", "AGENT_KEY", "OPENCODE_CONFIG_CONTENT", "npm_config_user_agent"} <= set(hidden)
     assert "PATH" not in hidden
 
 

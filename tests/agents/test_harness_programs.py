@@ -1,4 +1,5 @@
-"""The real programs, installed at their pinned versions, in machines: what they run sees nothing of theirs.
+"""The real programs, installed at their pinned versions, in machines: what they run sees nothing of theirs, and no file
+of the project leads them to another model.
 
 The installations of aider and OpenHands take minutes: they are tried with ``REFEREE_ALL_AGENTS=1``.
 """
@@ -13,6 +14,7 @@ import pytest
 
 from referee.adapters.docker.sandbox import DockerSandbox
 from referee.protocols import Access
+from tests.agents.configured_project import CONFIGURED
 from tests.agents.scripted_model import scripted_model
 from tests.agents.scripted_play import Play
 from tests.agents.site import MISSION, agent, machine, place, run, site
@@ -53,7 +55,7 @@ def test_a_program_works_by_itself_and_its_commands_see_the_machine_alone(name: 
         on = machine(sandbox, start, (address, model.port))
         try:
             access = Access(base_url=f"http://{address}:{model.port}", model="scripted-1", secret=KEY)
-            place(on, ready.placed(access, {**MISSION, "deadline": time.time() + 600}))
+            place(on, {**CONFIGURED, **ready.placed(access, {**MISSION, "deadline": time.time() + 600})})
             ran = run(on, start)
             seen = {
                 kind: (on.read_file(f"{SEE}/{kind}", max_bytes=1_000_000) or b"").decode()
@@ -65,7 +67,8 @@ def test_a_program_works_by_itself_and_its_commands_see_the_machine_alone(name: 
             on.destroy()
     assert ran.status == 0, ran.output[-3000:]
     assert report == b'{"left": true}'
-    assert model.refused == 0
+    assert model.refused == 0, "it came with another key"
+    assert model.count >= 1, "it asked another model"
     variables = dict(row.split("=", 1) for row in seen["environment"].split("\0") if row)
     assert variables["PATH"] == "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     assert variables["HOME"] == "/root"

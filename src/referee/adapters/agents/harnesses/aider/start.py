@@ -13,9 +13,9 @@ from pathlib import Path
 #: What a command of the project gets: what this process got, but for what is the program's own.
 GIVEN = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "LITELLM_", "AIDER_"))}
 
+import aider.main
 from aider import io, models, run_cmd
 from aider.coders import base_coder
-from aider.main import main
 
 GO_ON = "The output of your commands is above. Go on; when the report is written, reply without a command."
 MOST_TURNS = 500
@@ -51,7 +51,12 @@ io.InputOutput.confirm_ask = agreed
 models.ModelInfoManager._update_cache = lambda _self: None
 models.OpenRouterModelManager._update_cache = lambda _self: None
 
-coder = main(
+# Files of the project must not say where its model is, or which: `.env` and `.aider.conf.yml` stand there.
+parser = aider.main.get_parser
+aider.main.get_parser = lambda _files, root: parser([], root)
+aider.main.load_dotenv_files = lambda *_args, **_named: []
+
+coder = aider.main.main(
     [
         f"--model={sys.argv[1]}",
         "--edit-format=diff",

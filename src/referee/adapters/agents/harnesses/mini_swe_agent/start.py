@@ -14,6 +14,7 @@ from pathlib import Path
 GIVEN = {name for name in os.environ if not name.startswith(("OPENAI_", "MSWEA_", "LITELLM_"))}
 
 import litellm
+from minisweagent import config
 from minisweagent.agents import interactive
 from minisweagent.environments import local
 from minisweagent.models import litellm_model
@@ -83,8 +84,8 @@ mini.app(
         f"--task={Path(sys.argv[2]).read_text()}",
         "--cost-limit=0",
         "--output=/run/agent/trajectory.json",
-        "-c",
-        "mini",
+        "-c",  # by its place: a `mini.yaml` of the project would come first
+        str(config.builtin_config_dir / "mini.yaml"),
         "-c",
         f"environment.timeout={COMMAND_SECONDS}",
     ]
