@@ -116,7 +116,7 @@ def test_a_rate_is_never_rounded_to_all_or_nothing(share: float, shown: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("share", "shown"), [(0.1501, "15.1 %"), (0.15, "15 %"), (1.0, "100 %"), (2.8, "no difference")]
+    ("share", "shown"), [(0.1501, "15.1 points"), (0.15, "15 points"), (1.0, "100 points"), (2.8, "no difference")]
 )
 def test_what_can_be_detected_is_never_rounded_down(share: float, shown: str) -> None:
     assert figures.detectable(share) == shown

@@ -90,8 +90,10 @@ def percent(share: float | None) -> str:
 
 
 def detectable(share: float) -> str:
-    """The smallest difference that can be seen, rounded up; more than all is none."""
-    return "no difference" if share > 1 else f"{math.ceil(share * 1000 - _HAIR) / 10:.1f}".removesuffix(".0") + " %"
+    """The smallest difference of two rates that can be seen, rounded up: ``15.1 points``; more than all is none."""
+    if share > 1:
+        return "no difference"
+    return f"{math.ceil(share * 1000 - _HAIR) / 10:.1f}".removesuffix(".0") + " points"
 
 
 def interval(found: Interval | None) -> str:
