@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from referee.errors import Finding
 from referee.runner.agreement import _is_replaced
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.verify import verify
+from referee.scoring.challenges import challenges
 from tests.test_verify import MISSION, RAW, Shop, attempt, lock, open_shop, report
 
 RUN = "r-forged"
@@ -220,6 +222,30 @@ def test_challenges_that_follow_from_the_run_agree(shop: Shop, true: AttemptEnde
     again = RerunFacts(command=COMMAND, exit_status=0, timed_out=False, seconds=1.0, output=None)
     forge(shop, true, rerun=again, observed=observed(**asked))
     verify(shop.records, shop.evidence, shop.scores, [RUN])
+
+
+@pytest.mark.parametrize(
+    "command", ['n=12; python3 square.py "$n"', "for n in 12; do python3 square.py $n; done | cat"]
+)
+def test_a_variable_that_gave_way_agrees(shop: Shop, true: AttemptEnded, command: str) -> None:
+    again = RerunFacts(command=command, exit_status=0, timed_out=False, seconds=1.0, output=None)
+    first, second = challenges(command, RUN)
+    made = [
+        ChallengeFacts(**asdict(one), exit_status=0, timed_out=False, output=None, could_not_run=None)
+        for one in (first, second)
+    ]
+    forge(shop, true, rerun=again, observed=ObservedFacts(challenges=tuple(made)))
+    verify(shop.records, shop.evidence, shop.scores, [RUN])
+
+
+def test_a_variable_that_did_not_give_way_is_named(shop: Shop, true: AttemptEnded) -> None:
+    command = 'n=12; python3 square.py "$n"'
+    one = challenges(command, RUN)[0]
+    other = f'n=12; echo "{one.replaced_by}"'
+    again = RerunFacts(command=command, exit_status=0, timed_out=False, seconds=1.0, output=None)
+    made = ChallengeFacts(**asdict(one) | {"command": other}, exit_status=0, timed_out=False, output=None)
+    forge(shop, true, rerun=again, observed=ObservedFacts(challenges=(made,)))
+    assert "does not follow from the run's id" in said_by(shop)
 
 
 @pytest.mark.parametrize(
