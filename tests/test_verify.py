@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import referee
 from referee.adapters.store.evidence import LocalEvidence
 from referee.adapters.store.records import RecordFiles
 from referee.cli.app import make_app
@@ -193,6 +194,13 @@ def test_deleted_scores_are_no_loss(shop: Shop) -> None:
 def _change_score(shop: Shop) -> None:
     path = shop.scores / "r-pass.json"
     path.write_bytes(path.read_bytes().replace(b'"total":100', b'"total":99'))
+
+
+def test_a_score_of_a_run_that_another_version_made_says_so(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    _change_score(shop)
+    monkeypatch.setattr(referee, "__version__", "9.9.9")
+    with pytest.raises(Finding, match=rf"to version 9\.9\.9; version {LOCK.harness_version} made the run$"):
+        verify(shop.records, shop.evidence, shop.scores)
 
 
 def _change_record(shop: Shop) -> None:

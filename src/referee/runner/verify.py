@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+import referee
 from referee.core import toml_text
 from referee.core.canonical import canonical_bytes, digest_of, digest_of_bytes, strict_loads
 from referee.core.cast import cast
@@ -172,11 +173,17 @@ def _run(found: RunRecords, evidence: Evidence, scores: Path, done: Verified) ->
     if kept.is_file():
         if kept.read_bytes() != score_bytes(judgement):
             raise Finding(
-                f"run {run}: the score in {kept} is not what records and evidence give",
+                f"run {run}: the score in {kept} is not what records and evidence give{_age(planned)}",
                 todo="records, evidence or this score were changed after judging: compare them with a copy kept "
                 "elsewhere before you delete the score to have it computed again",
             )
         done.scores_compared += 1
+
+
+def _age(planned: AttemptPlanned) -> str:
+    """What is said of a run that another version made: it may have judged otherwise."""
+    made = planned.lock.harness_version
+    return "" if made == referee.__version__ else f" to version {referee.__version__}; version {made} made the run"
 
 
 def _replays(found: RunRecords, evidence: Evidence, done: Verified) -> None:
