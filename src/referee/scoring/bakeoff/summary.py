@@ -151,7 +151,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Board:
-    """One leaderboard: the whole suite (``subset`` None) or one registered subset, over headline arms only.
+    """One board: the whole suite (``subset`` None) or one registered subset, over headline arms only.
 
     Args:
         cases: the cases that rank.
