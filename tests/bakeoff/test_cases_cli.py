@@ -122,6 +122,11 @@ def test_rotate_keeps_its_seed_to_itself(tmp_path: Path) -> None:
     assert again.returncode == EXIT_USAGE
     assert seed.read_text().strip() == kept
 
+    place = run(tmp_path, "rotate", "--seed-file", "private", "--cycle", "c", "--out", "c.json")
+    assert (place.returncode, place.stderr.splitlines()[0]) == (
+        EXIT_USAGE,
+        "referee: private cannot be read: Is a directory",
+    )
     seed.write_text("hunter2-hunter2-hunter2-hunter2-hunter2")
     odd = run(tmp_path, *asked, "--out", "c.json")
     assert odd.returncode == EXIT_USAGE

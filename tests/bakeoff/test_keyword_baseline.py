@@ -22,6 +22,7 @@ from referee.adapters.keyword_baseline.picker import Offered, offer, pick
 from referee.adapters.keyword_baseline.server import MODEL, BaselineServer
 from referee.adapters.keyword_baseline.values import find_values, read_number
 from referee.adapters.keyword_baseline.words import concept, concepts_of_name, dictionary, is_german, words_of
+from referee.errors import EXIT_USAGE
 from referee.scoring.answers import read
 
 _STRING = {"type": "string"}
@@ -374,6 +375,13 @@ def test_serving_until_it_is_interrupted() -> None:
         assert asyncio.run(ask()) == 200
         running.send_signal(signal.SIGINT)
         assert running.wait(20) != 0
+
+
+def test_a_port_that_there_is_not_is_refused() -> None:
+    command = [sys.executable, "-m", "referee.cli.app", "bakeoff", "serve-baseline", "--port", "65536"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_USAGE
+    assert "--port" in done.stderr
 
 
 def test_a_taken_port_is_said() -> None:

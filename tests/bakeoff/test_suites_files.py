@@ -129,6 +129,16 @@ def test_a_file_is_written_over_only_when_that_is_said(tmp_path: Path) -> None:
     assert load_suite(path) == suite_of()
 
 
+def test_a_place_that_takes_no_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "directory").mkdir()
+    for place in ("file/cases.json", "directory", "x" * 300):
+        with pytest.raises(UsageError, match="cannot be written: "):
+            write_suite(suite_of(), tmp_path / place, replace=True)
+    write_suite(suite_of(), tmp_path / ("x" * 250))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["directory", "file", "x" * 250]
+
+
 def test_subsets_are_read_strictly(tmp_path: Path) -> None:
     assert {subset.name: len(subset.cases) for subset in bundled_subsets("s1")} == {
         "s1-20": 20,

@@ -233,17 +233,21 @@ def _facts(suite: Suite) -> dict[str, Any]:
 def _seed(path: Path, *, new: bool) -> bytes:
     """The private seed of a file; a new one is drawn only when that is asked for, and never over an old one."""
     if new:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError as exc:
             raise UsageError(f"{path} holds a seed already", todo="leave out --new-seed, or name another file") from exc
+        except OSError as exc:
+            raise UsageError(f"{path} cannot be written: {exc.strerror}", todo="name another file") from exc
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(SHORTEST_SEED) + "\n")
     try:
         return bytes.fromhex(path.read_text("ascii").strip())
     except FileNotFoundError as exc:
         raise NothingMatched(f"there is no file {path}", todo="name a seed's file, or pass --new-seed") from exc
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be read: {exc.strerror}", todo="name a seed's file") from exc
     except ValueError:
         # Without the cause: it would quote what may well be the seed.
         raise ConfigError(f"{path} holds no seed of hex digits", todo="make one with --new-seed") from None

@@ -212,7 +212,7 @@ def _lines(values: Mapping[str, Any]) -> str:
 
 
 def serve_baseline(
-    port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
 ) -> None:
     """Serve the keyword baseline on loopback in OpenAI's format, until Ctrl-C: to try another client against it."""
     from referee.adapters.keyword_baseline.server import serve  # noqa: PLC0415 — aiohttp is slow to import

@@ -60,10 +60,13 @@ def write_suite(suite: Suite, path: Path, *, replace: bool = False) -> None:
     """Write the suite's file; it is there whole or not at all.
 
     Raises:
-        UsageError: the file is there already and ``replace`` is off.
+        UsageError: the file is there already and ``replace`` is off, or it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be written: {exc.strerror}", todo="name another file") from exc
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(suite_bytes(suite))
@@ -76,6 +79,8 @@ def write_suite(suite: Suite, path: Path, *, replace: bool = False) -> None:
             os.link(name, path)
     except FileExistsError as exc:
         raise UsageError(f"{path} is there already", todo="name another file, or pass --replace") from exc
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be written: {exc.strerror}", todo="name another file") from exc
     finally:
         Path(name).unlink(missing_ok=True)
 
