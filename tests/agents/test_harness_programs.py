@@ -12,8 +12,12 @@ import time
 
 import pytest
 
+from referee.adapters.agents.harnesses.harness import load_harness
 from referee.adapters.docker.sandbox import DockerSandbox
+from referee.core.branding import Masker
+from referee.core.records import AgentRef
 from referee.protocols import Access
+from referee.publish.brands import brand_of
 from tests.agents.configured_project import CONFIGURED
 from tests.agents.scripted_model import scripted_model
 from tests.agents.scripted_play import Play
@@ -43,6 +47,12 @@ COMMANDS = (
 RUNTIME = re.compile(
     r"(PYTHONHOME|PYTHONPATH|NODE_OPTIONS|NODE_PATH|VIRTUAL_ENV|LD_LIBRARY_PATH|LD_PRELOAD|npm_\w+|BASH_ENV|SHELL)"
 )
+
+
+def neutral(name: str, output: str) -> bytes:
+    """The served copy of what a program printed."""
+    who = AgentRef(name=f"an-agent-{name}", version="1", digest="agent:sha256:00", harness=name, model="scripted-1")
+    return b"".join(Masker(brand_of(who).rules).masked([output.encode()]))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -91,6 +101,10 @@ def test_a_program_works_by_itself_and_its_commands_see_the_machine_alone(name: 
     assert "mkdir -p" in ran.output
     assert "MARK-42" in ran.output
     assert KEY not in ran.output
+    # Its served copy names neither the program nor the model.
+    served = neutral(name, ran.output)
+    assert b"MARK-42" in served
+    assert [word for word in (name, "scripted-1", *load_harness(name).words) if word.encode() in served.lower()] == []
 
 
 @pytest.mark.parametrize("name", PROGRAMS if os.environ.get("REFEREE_ALL_AGENTS") else ["mini-swe-agent"])
