@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,42 @@ def test_commands_json_is_the_same_every_time() -> None:
     found = told("codex", recording("codex"))
     assert commands_bytes("r-1", found) == commands_bytes("r-1", told("codex", recording("codex")))
     assert b"codex" not in commands_bytes("r-1", found), "it does not tell which program it was"
+
+
+#: Values that an event of a hostile project may have in the place of any other.
+_ODD: tuple[Any, ...] = ([], {}, None, True, -1, 1e308, 10**400, "", "x", "\ud800", ["x"], {"type": []}, [[]], [None])
+
+
+def _spoilt(value: Any, odd: Any) -> Iterator[Any]:
+    """``value`` again and again, with ``odd`` in the place of one of its parts."""
+    yield odd
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        for spoilt in _spoilt(part, odd):
+            yield {**value, key: spoilt} if isinstance(value, dict) else [*value[:key], spoilt, *value[key + 1 :]]
+
+
+OPENHANDS_EVENTS: tuple[dict[str, Any], ...] = (
+    {"id": 1, "action": "run", "args": {"command": "make", "timeout": 5}},
+    {"cause": 1, "observation": "run", "extras": {"metadata": {"exit_code": 0}}},
+)
+
+
+@pytest.mark.parametrize("harness", sorted(READERS))
+def test_whatever_an_event_holds_the_rest_is_read_or_it_is_said_that_nothing_is(harness: str) -> None:
+    file = HERE / f"{harness}.raw"
+    known = file.read_bytes() if file.exists() else rows(*OPENHANDS_EVENTS)
+    events = [json.loads(line) for line in known.splitlines() if line.startswith(b"{")]
+    for event in events:
+        for odd in _ODD:
+            for spoilt in _spoilt(event, odd):
+                found = read(harness, [known, b"\r\n", json.dumps(spoilt).encode(), b"\r\n", known])
+                assert commands_bytes("r-1", found)
+                assert found.steps or found.why_not
+
+
+@pytest.mark.parametrize("odd", [{"n": 10**15}, {"seconds": 10**400}, {"seconds": 1e999}, {"command": "\ud800"}])
+def test_a_number_beyond_all_bounds_that_is_announced_takes_no_time(odd: dict[str, Any]) -> None:
+    said = {"n": 1, "key": "k", "command": "make", **odd}
+    announced = b"\x1b]7713;referee.step;" + base64.b64encode(json.dumps(said).encode()) + b"\x07"
+    assert commands_bytes("r-1", read(None, [announced]))

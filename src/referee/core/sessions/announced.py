@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-from referee.core.sessions.lines import text, whole
+from referee.core.sessions.lines import number_of, text, whole
 from referee.core.sessions.steps import Step, Told, unique
 
 START = b"\x1b]7713;referee.step;"
@@ -67,13 +67,12 @@ class _Found:
             self.environment = {str(name): str(value) for name, value in said["environment"].items()} or None
         cwd = text(said.get("cwd"))
         if command := text(said.get("command")):
-            limit = said.get("seconds")
             self.steps[number] = Step(
                 kind="command",
                 text=command,
                 cwd=cwd,
                 environment=self.environment,
-                seconds=float(limit) if isinstance(limit, int | float) else None,
+                seconds=number_of(said.get("seconds")),
             )
         elif path := text(said.get("write")):
             content = said.get("text")
@@ -87,19 +86,19 @@ class _Found:
         step = self.steps.get(number)
         if step is None:
             return
-        status, took = whole(said.get("status")), said.get("took")
+        status, took = whole(said.get("status")), number_of(said.get("took"))
         changes: dict[str, Any] = {"status": status, "stopped": status is None}
-        if status is None and isinstance(took, int | float):
-            changes["seconds"] = float(took)
+        if status is None and took is not None:
+            changes["seconds"] = took
         self.steps[number] = step.model_copy(update=changes)
 
     def told(self) -> Told:
         if self.key is None:
             return Told(why_not="the agent does not tell its commands")
         untold = []
-        lost = [number for number in range(1, self.last + 1) if number not in self.steps]
-        if lost:
-            untold.append(f"the recording lacks {len(lost)} of the {self.last} steps that the agent announced")
+        lost = self.last - sum(1 for number in self.steps if number > 0)
+        if lost > 0:
+            untold.append(f"the recording lacks {lost} of the {self.last} steps that the agent announced")
         return Told(steps=tuple(self.steps[number] for number in sorted(self.steps)), untold=unique(untold))
 
 

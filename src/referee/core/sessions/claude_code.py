@@ -31,7 +31,7 @@ def read_claude_code(raw: Iterable[bytes]) -> Told:
     untold: list[str] = []
     any_message = False
     for event in events:
-        any_message = any_message or event.get("type") in {"system", "assistant", "result"}
+        any_message = any_message or text(event.get("type")) in {"system", "assistant", "result"}
         for part in _parts(event):
             if part.get("type") == "tool_use" and (name := text(part.get("id"))):
                 made = _steps(str(part.get("name")), table(part.get("input")), untold)
@@ -48,7 +48,7 @@ def read_claude_code(raw: Iterable[bytes]) -> Told:
 
 def _parts(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
     content = table(event.get("message")).get("content")
-    if event.get("type") in {"assistant", "user"} and isinstance(content, list):
+    if text(event.get("type")) in {"assistant", "user"} and isinstance(content, list):
         yield from (part for part in content if isinstance(part, dict))
 
 

@@ -23,10 +23,10 @@ def read_codex(raw: Iterable[bytes]) -> Told:
     untold: list[str] = []
     threads = turns = 0
     for event in events:
-        kind, item = event.get("type"), table(event.get("item"))
+        kind, item = text(event.get("type")), table(event.get("item"))
         threads += kind == "thread.started"
         turns += str(kind).startswith(("turn.", "item."))
-        name, what = text(item.get("id")), item.get("type")
+        name, what = text(item.get("id")), text(item.get("type"))
         if kind not in {"item.started", "item.updated", "item.completed"} or name is None:
             continue
         key = f"{threads}:{name}"

@@ -29,7 +29,7 @@ def read_gemini_cli(raw: Iterable[bytes]) -> Told:
     untold: list[str] = []
     any_event = False
     for event in events:
-        kind = event.get("type")
+        kind = text(event.get("type"))
         any_event = any_event or kind in {"init", "message", "tool_use", "result"}
         name = text(event.get("tool_id"))
         if kind == "tool_use" and name is not None:

@@ -10,6 +10,8 @@ from typing import Any
 #: A longer line is none that a harness prints as an event.
 MAX_LINE = 32_000_000
 
+#: No limit and no duration of a step is so long.
+_BEYOND = 1e12
 _LOOKS_LIKE_AN_EVENT = re.compile(rb'\{\s*"[a-zA-Z_]+"\s*:')
 
 
@@ -68,8 +70,13 @@ def whole(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
+def number_of(value: Any) -> float | None:
+    """``value`` as a float where it is a number within bounds; else None."""
+    within = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _BEYOND
+    return float(value) if within else None
+
+
 def seconds_of(milliseconds: Any) -> float | None:
     """A limit in milliseconds as seconds; None where it is no sensible one."""
-    if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool) and milliseconds > 0:
-        return milliseconds / 1000
-    return None
+    found = number_of(milliseconds)
+    return found / 1000 if found is not None and found > 0 else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from referee.core.sessions.lines import Events, table, text, whole
+from referee.core.sessions.lines import Events, number_of, table, text, whole
 from referee.core.sessions.steps import Step, Told, unique
 
 _HARMLESS = {
@@ -31,13 +31,17 @@ def read_openhands(raw: Iterable[bytes]) -> Told:
         elif "action" in event:
             made = _acted(event, untold)
             if made is not None:
-                asked[event.get("id") or event.get("tool_call_id")] = len(steps)
+                asked[_name(event.get("id") or event.get("tool_call_id"))] = len(steps)
                 steps.append(made)
     if not any_event:
         return Told(why_not="the recording holds no events of the agent's program")
     if events.broken:
         untold.append(f"{events.broken} events of the recording cannot be read")
     return Told(processes="kept", steps=tuple(steps), untold=unique(untold))
+
+
+def _name(value: Any) -> str | int | None:
+    return value if isinstance(value, str | int) else None
 
 
 def _flat(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -57,8 +61,8 @@ def _acted(event: dict[str, Any], untold: list[str]) -> Step | None:
         if given.get("is_input") is True:
             untold.append("it answered a running command, which a replay does not imitate")
             return None
-        command, limit = text(given.get("command")), given.get("timeout")
-        seconds = float(limit) if isinstance(limit, int | float) and limit > 0 else None
+        command, limit = text(given.get("command")), number_of(given.get("timeout"))
+        seconds = limit if limit is not None and limit > 0 else None
         return None if command is None else Step(kind="command", text=command, seconds=seconds)
     if name == "write" and path is not None:
         return Step(kind="write", path=path, text=str(given.get("content") or ""))
@@ -86,7 +90,7 @@ def _edited(path: str, given: dict[str, Any], untold: list[str]) -> Step | None:
 
 
 def _observed(event: dict[str, Any], steps: list[Step], asked: dict[Any, int]) -> None:
-    place = asked.get(event.get("cause") or event.get("action_id") or event.get("tool_call_id"))
+    place = asked.get(_name(event.get("cause") or event.get("action_id") or event.get("tool_call_id")))
     if place is None or steps[place].kind != "command":
         return
     observation = event.get("observation")
