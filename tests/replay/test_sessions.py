@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from referee.core.sessions.command_lines import MIXED
-from referee.core.sessions.reading import READERS, commands_bytes, read
+from referee.core.sessions.reading import READERS, commands_bytes, read, that_can_be_kept
 from referee.core.sessions.steps import Step, Told
 
 HERE = Path(__file__).parent / "recordings"
@@ -236,12 +236,14 @@ def test_whatever_an_event_holds_the_rest_is_read_or_it_is_said_that_nothing_is(
         for odd in _ODD:
             for spoilt in _spoilt(event, odd):
                 found = read(harness, [known, b"\r\n", json.dumps(spoilt).encode(), b"\r\n", known])
-                assert commands_bytes("r-1", found)
+                kept = that_can_be_kept(found)
+                assert commands_bytes("r-1", kept)
                 assert found.steps or found.why_not
+                    assert kept == found or "half a character" in str(kept.why_not)
 
 
 @pytest.mark.parametrize("odd", [{"n": 10**15}, {"seconds": 10**400}, {"seconds": 1e999}, {"command": "\ud800"}])
 def test_a_number_beyond_all_bounds_that_is_announced_takes_no_time(odd: dict[str, Any]) -> None:
     said = {"n": 1, "key": "k", "command": "make", **odd}
     announced = b"\x1b]7713;referee.step;" + base64.b64encode(json.dumps(said).encode()) + b"\x07"
-    assert commands_bytes("r-1", read(None, [announced]))
+    assert commands_bytes("r-1", that_can_be_kept(read(None, [announced])))

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from referee.core.canonical import strict_loads
 from referee.core.records import AttemptEnded, AttemptFound, Replayed
 from referee.core.report import Report
-from referee.core.sessions.reading import read, told_from
+from referee.core.sessions.reading import read, that_can_be_kept, told_from
 from referee.core.sessions.steps import StepDone, Told
 from referee.errors import Finding, UsageError
 from referee.protocols import Evidence
@@ -71,7 +71,7 @@ def told_by(found: RunRecords, evidence: Evidence) -> Told:
     if not refs:
         return Told(why_not="there is no recording")
     with evidence.open(refs[0].digest) as raw:
-        return read(found.planned.lock.agent.harness, _pieces(raw))
+        return that_can_be_kept(read(found.planned.lock.agent.harness, _pieces(raw)))
 
 
 def told_in(replayed: Replayed, evidence: Evidence) -> Told:

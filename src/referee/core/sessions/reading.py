@@ -38,15 +38,20 @@ def read(harness: str | None, raw: Iterable[bytes]) -> Told:
         raw: the bytes of ``session.raw``.
     """
     told = READERS.get(harness or "", read_announced)(raw)
+    if any(_redacted(step) for step in told.steps):
+        sentence = "a credential was removed from a command, so it is not told whole"
+        told = told.model_copy(update={"untold": (*told.untold, sentence)})
+    return told
+
+
+def that_can_be_kept(told: Told) -> Told:
+    """The same steps, where a file can hold them; else none, and why."""
     try:
         commands_bytes("", told)
     except UsageError:
         return Told(
             why_not="the recording tells steps with half a character (a lone surrogate), which no file can hold"
         )
-    if any(_redacted(step) for step in told.steps):
-        sentence = "a credential was removed from a command, so it is not told whole"
-        told = told.model_copy(update={"untold": (*told.untold, sentence)})
     return told
 
 
