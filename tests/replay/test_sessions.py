@@ -239,7 +239,7 @@ def test_whatever_an_event_holds_the_rest_is_read_or_it_is_said_that_nothing_is(
                 kept = that_can_be_kept(found)
                 assert commands_bytes("r-1", kept)
                 assert found.steps or found.why_not
-                    assert kept == found or "half a character" in str(kept.why_not)
+                assert kept == found or "half a character" in str(kept.why_not)
 
 
 @pytest.mark.parametrize("odd", [{"n": 10**15}, {"seconds": 10**400}, {"seconds": 1e999}, {"command": "\ud800"}])
