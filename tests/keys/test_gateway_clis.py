@@ -84,7 +84,8 @@ PROGRAMS = {
             "--model={model}",
         ),
         {
-            "ANTHROPIC_API_KEY": "{key}",
+            "ANTHROPIC_AUTH_TOKEN": "{key}",
+            "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
             "ANTHROPIC_BASE_URL": "{url}",
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": "{model}",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
