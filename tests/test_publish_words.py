@@ -41,6 +41,18 @@ def test_words_and_their_order_never_change() -> None:
     assert letters == ["first", "second", "third", "fourth", "fifth", "sixth"]
 
 
+def test_dashes_with_nothing_but_space_between_them_are_one() -> None:
+    assert words.undashed("so — \u2013 it runs ― \u2014") == "so, it runs."
+    assert words.undashed(" — \u2013 it runs") == "it runs"
+    assert "—" not in words.undashed("so - — it runs")
+
+
+@pytest.mark.parametrize("piece", [" ", "a — ", "— ", "\u2014a", " - ", "3\u20133", "a - "])
+def test_a_sentence_of_any_length_is_shown_at_once(piece: str) -> None:
+    shown = words.undashed(piece * (900_000 // len(piece)))
+    assert "\u2014" not in shown
+
+
 def test_what_would_steer_a_terminal_or_turn_text_around_is_made_visible() -> None:
     assert words.visible("a\x1b]0;t\x07b\u202ec\u200bd\ne\tf") == "a\\x1b]0;t\\x07b\\u202ec\\u200bd\ne\tf"
 

@@ -52,7 +52,8 @@ KINDS = {
 }
 
 _DASHES = "\u2012\u2013\u2014\u2015"
-_BETWEEN = re.compile(rf"\s*[{_DASHES}]+\s*|(?<=\S)\s+--?-?\s+(?=\S)")
+#: A match begins where white space does: a search from within it again and again would never end with much of it.
+_BETWEEN = re.compile(rf"(?:(?<!\s)\s*)?[{_DASHES}][{_DASHES}\s]*|(?<=\S)\s+--?-?\s+(?=\S)")
 _PLAIN_SPACES = {"\n", "\t"}
 
 
@@ -69,11 +70,12 @@ def undashed(text: str) -> str:
     (``--version``) and a range of digits (``3-5``, typed with whatever dash) do not punctuate a sentence.
     """
     text = re.sub(rf"(?<=\d)[{_DASHES}](?=\d)", "-", text)
-    text = re.sub(rf"^\s*[{_DASHES}]+\s*", "", text)
+    text = re.sub(rf"^\s*[{_DASHES}][{_DASHES}\s]*", "", text)
+    last = len(text.rstrip())
 
     def mark(match: re.Match[str]) -> str:
-        before, after = text[: match.start()].rstrip(), text[match.end() :]
-        if not after.strip():
+        before = text[max(0, match.start() - 1) : match.start()]
+        if match.end() >= last:  # nothing stands behind it
             return "" if before.endswith((".", "!", "?")) else "."
         return " " if before.endswith((",", ".", ";", ":", "!", "?")) else ", "
 
