@@ -18,6 +18,7 @@ from referee.adapters.store.shard_files import first_line
 from referee.core.provenance import said_apart, sources_differ, write_source
 from referee.runner.bakeoff.run import Interrupts, RunReport, Tightened, run_bakeoff
 from referee.runner.bakeoff.target_run import Counts
+from referee.scoring.bakeoff.grid import grid_of
 from referee.scoring.bakeoff.lanes import owed, reasons
 from tests.bakeoff.lane_targets import KEY
 from tests.bakeoff.run_workspace import RunWorkspace, right
@@ -49,10 +50,14 @@ def begin(space: RunWorkspace, **tightened: Any) -> RunReport:
 def not_ranked(space: RunWorkspace) -> dict[str, list[str]]:
     """Why each target may not be ranked."""
     loaded = space.loaded
-    due = owed(loaded.protocol, loaded.suite)
+    due = owed(loaded.protocol, loaded.suite, loaded.subsets)
+    targets, cases, *_ = tally(space.shards())
+    grid = grid_of(loaded.suite, targets, cases)
     return {
-        one.target.name: [note.sentence for note in reasons(one, loaded.protocol, due)]
-        for one in tally(space.shards())[0]
+        one.target.name: [
+            note.sentence for note in reasons(one, loaded.protocol, due, grid.rows_by_case(one.target.name))
+        ]
+        for one in targets
     }
 
 
