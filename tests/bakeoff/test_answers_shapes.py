@@ -111,6 +111,22 @@ FOUND: list[tuple[str, Any, Any, list[tuple[str, Any]], str, tuple[str, ...]]] =
         ("inline-reasoning",),
     ),
     (
+        "Mistral's reasoning left in the text",
+        "openai-chat",
+        chat({"content": '[THINK]I call {"name": "f", "arguments": {}}[/THINK]Which city?'}),
+        [],
+        "Which city?",
+        ("inline-reasoning",),
+    ),
+    (
+        "a stray end of a thought is text",
+        "openai-chat",
+        chat({"content": "A thought ends by </thought> there. Which city?"}),
+        [],
+        "A thought ends by </thought> there. Which city?",
+        (),
+    ),
+    (
         "reasoning whose opening stood in the prompt",
         "openai-chat",
         chat({"content": "hm, hm </think> Which city?"}),
