@@ -100,7 +100,8 @@ def _observed(run: str, end: AttemptEnded) -> None:
     if seen is None:
         return
     reported = None if end.rerun is None else end.rerun.command
-    chosen = {(one.original, one.replaced_by, one.command) for one in challenges(reported or "", run)}
+    again = challenges(reported or "", run) if seen.challenges else ()
+    chosen = {(one.original, one.replaced_by, one.command) for one in again}
     for one in seen.challenges or ():
         ways = {challenge_input(run, one.original, way) for way in range(WAYS)}
         same = (one.original, one.replaced_by, one.command) in chosen  # a variable gives way, not what it was set to
