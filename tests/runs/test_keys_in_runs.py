@@ -195,6 +195,26 @@ def test_a_gateway_of_ours_that_breaks_is_no_failure_of_the_agent(
     assert "could not be noted" in attempt["reason"]
 
 
+def test_what_a_key_spent_is_on_record_although_its_calls_could_not_be_kept(
+    workspace: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if path.name == "exchanges.jsonl":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, data)
+
+    monkeypatch.setattr(series, "MAX_INVALID", 0)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    (attempt,) = measure_script(workspace, "square", NO_REPORT)["attempts"]
+    assert (attempt["cause"], attempt["valid"]) == ("host_disk", False)
+    assert (attempt["spending"]["calls"], attempt["spending"]["deleted"]) == (1, True)
+    assert attempt["spent"] == attempt["spending"]["spent_usd"] > 0
+    done = referee("verify", "--workspace", str(workspace))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_gateway_out_of_reach_is_no_failure_of_the_agent(
     workspace: Path, model: ScriptedModel, watched: list[WatchedKeys], monkeypatch: pytest.MonkeyPatch
 ) -> None:

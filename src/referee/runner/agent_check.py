@@ -170,7 +170,7 @@ class _Check:
         finally:
             if key is not None:
                 self.tell("revoke")
-                self.checked.spending = key.close(self.scratch)
+                self.checked.spending = key.close()
 
     def _on_a_machine(self, run: str, key: KeyOfRun | None) -> None:
         self.tell("machine")

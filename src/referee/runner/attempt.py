@@ -251,7 +251,8 @@ def _revoke(attempt: _Attempt) -> None:
     """Delete the key, as soon as the agent is dead and in any case; say what it spent."""
     if attempt.key is not None and attempt.seen.spending is None:
         with attempt.journal.phase("revoke"):
-            attempt.seen.spending = attempt.key.close(attempt.directory)
+            attempt.seen.spending = attempt.key.close()
+            attempt.key.keep_exchanges(attempt.directory)
 
 
 def _ask_fresh_machine(attempt: _Attempt, spec: MachineSpec) -> None:

@@ -87,15 +87,22 @@ class KeyOfRun:
             stream.seek(0)
             yield stream
 
-    def close(self, directory: Path) -> SpendingFacts | None:
-        """Delete the key and keep what it did as ``exchanges.jsonl``; may be called twice."""
+    def close(self) -> SpendingFacts | None:
+        """Delete the key; may be called twice."""
         if self._keys is None:
             return None
         spending = self._keys.close(self._run)
-        exchanges = self._keys.exchanges(self._run)
+        if spending is not None and spending.ended_by_upstream:
+            log = [Exchange.model_validate_json(line) for line in (self._keys.exchanges(self._run) or b"").splitlines()]
+            self.credential_refused = credential_refused(log)
+        return spending
+
+    def keep_exchanges(self, directory: Path) -> None:
+        """Keep what the key did as ``exchanges.jsonl``.
+
+        Raises:
+            OSError: it could not be written; what the key spent is known all the same.
+        """
+        exchanges = None if self._keys is None else self._keys.exchanges(self._run)
         if exchanges is not None:
             (directory / EXCHANGES_NAME).write_bytes(exchanges)
-            if spending is not None and spending.ended_by_upstream:
-                log = [Exchange.model_validate_json(line) for line in exchanges.splitlines()]
-                self.credential_refused = credential_refused(log)
-        return spending
