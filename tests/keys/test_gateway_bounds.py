@@ -234,3 +234,14 @@ def test_what_the_list_calls_free_or_half_known_has_no_price() -> None:
     known = _tariff(ModelPrice(input_mtok=Decimal(1), output_mtok=Decimal(2), requests_kcount=Decimal(5)), "the list")
     assert known is not None
     assert known.listed == Price(input=1.0, output=2.0, per_request=0.005, source="the list")
+
+
+def test_a_model_that_may_answer_in_pictures_or_speech_costs_what_these_do() -> None:
+    pictures = listed("https://generativelanguage.googleapis.com/v1beta", "gemini-2.5-flash-image")
+    speech = listed("https://api.openai.com/v1", "gpt-audio")
+    assert (pictures.listed.output, pictures.dearest.output) == (30.0, 30.0)
+    assert (speech.listed.output, speech.dearest.output) == (64.0, 64.0)
+    cheaper = ModelPrice(input_mtok=Decimal(1), output_mtok=Decimal(8), output_reasoning_mtok=Decimal(3))
+    plain = _tariff(cheaper, "the list")
+    assert plain is not None
+    assert plain.listed.output == 8.0

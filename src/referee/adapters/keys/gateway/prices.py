@@ -101,6 +101,7 @@ def _tariff(price: ModelPrice, source: str) -> Tariff | None:
     """The list's price as steps; None where it does not say what input or output costs, or calls both free."""
     names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
     figures = {name: _steps(getattr(price, name, None)) for name in names}
+    figures["output_mtok"] = _dearest_output(figures["output_mtok"], price)
     if not figures["input_mtok"] or not figures["output_mtok"]:
         return None
     per_request = sum(_steps(getattr(price, "requests_kcount", None)).values()) / 1000
@@ -134,6 +135,20 @@ def _tariff(price: ModelPrice, source: str) -> Tariff | None:
     if dearest.input <= 0 and dearest.output <= 0:
         return None
     return Tariff(steps=tuple(steps), dearest=dearest)
+
+
+def _dearest_output(text: dict[int, float], price: ModelPrice) -> dict[int, float]:
+    """What output costs, by the input from which it holds. Pictures and speech, which some models answer with, are
+    dearer than text, and what was counted does not tell them apart: then all output costs what the dearest does.
+    """
+    if not text:
+        return {}
+    others = [
+        _steps(value) for name, value in vars(price).items() if name.startswith("output_") and name != "output_mtok"
+    ]
+    every = [text, *(steps for steps in others if steps)]
+    starts = sorted({start for steps in every for start in steps})
+    return {start: max(steps[max(one for one in steps if one <= start)] for steps in every) for start in starts}
 
 
 def _steps(value: Any) -> dict[int, float]:
