@@ -55,6 +55,18 @@ def sent(dialect: Dialect, document: dict[str, Any], **settings: Any) -> tuple[d
             {"max_tokens": 1000, "thinking": {"type": "enabled", "budget_tokens": 999}},
             1000,
         ),
+        (
+            "anthropic-messages",
+            {"max_tokens": 64_000, "thinking": {"type": "enabled", "budget_tokens": 1e5}},
+            {"max_tokens": 1000, "thinking": {"type": "enabled", "budget_tokens": 999}},
+            1000,
+        ),
+        (
+            "openai-chat",
+            {"max_tokens": 100, "thinking": {"type": "enabled", "budget_tokens": 100_000}},
+            {"max_tokens": 100, "thinking": {"type": "enabled", "budget_tokens": 99}},
+            100,
+        ),
         ("gemini", {}, {"generationConfig": {"maxOutputTokens": 1000}}, 1000),
         (
             "gemini",

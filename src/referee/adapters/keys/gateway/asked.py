@@ -189,6 +189,7 @@ def _chat(document: dict[str, Any], most: int, host: str) -> tuple[int, bool]:
     _one(document.pop("n", None), "n")
     output = min(_lower(document.pop(name, None), most) for name in ("max_tokens", "max_completion_tokens"))
     document["max_completion_tokens" if host.endswith(_NEWER_LIMIT_HOSTS) else "max_tokens"] = output
+    _think_within(document, output)
     strip = False
     if document.get("stream") is True:
         strip = document.get("stream_options", {}).get("include_usage") is not True
@@ -202,11 +203,16 @@ def _responses(document: dict[str, Any], most: int) -> int:
 
 def _messages(document: dict[str, Any], most: int) -> int:
     output = _limit(document, "max_tokens", most)
+    _think_within(document, output)
+    return output
+
+
+def _think_within(document: dict[str, Any], output: int) -> None:
+    """Thoughts are output: they get no more than all of it."""
     thinking = document.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    if isinstance(thinking, dict) and isinstance(budget, int) and budget >= output > 1:
+    if isinstance(thinking, dict) and isinstance(budget, int | float) and budget >= output > 1:
         document["thinking"] = {**thinking, "budget_tokens": output - 1}
-    return output
 
 
 def _gemini(document: dict[str, Any], most: int) -> int:
