@@ -67,6 +67,29 @@ TRAPS = {
         "ffmpeg -v error -xerror -nostdin -i a.mp3 -f md5 -",
     ),
     "waits-for-nothing-in-particular": ("square 12 & wait", "background_only", "square 12 & wait $!"),
+    "run-instead": ("hash -p /tmp/x square && square 12", "loads_a_shim", "hash -r && square 12"),
+    "loaded-into-a-shell": (
+        "cd /x && BASH_ENV=/tmp/env bash -c 'square 12'",
+        "loads_a_shim",
+        "cd /x && LEVEL=/tmp/env bash -c 'square 12'",
+    ),
+    "loaded-into-every-shell": ("export BASH_ENV=/tmp/e; bash -c 'square 12'", "loads_a_shim", "bash -c 'square 12'"),
+    "loaded-by-its-settings": ("bash --rcfile /tmp/e -ic 'square 12'", "loads_a_shim", "bash -ec 'square 12'"),
+    "library-loaded-first": (
+        "LD_PRELOAD=/tmp/x.so square 12",
+        "loads_a_shim",
+        "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2 square 12",
+    ),
+    "module-loaded-first": (
+        "node --require /tmp/x.js index.js 12",
+        "loads_a_shim",
+        "node -r dotenv/config -r /work/project/setup.js index.js 12",
+    ),
+    "module-loaded-by-options": (
+        "NODE_OPTIONS='--import=/tmp/x.mjs' node index.js 12",
+        "loads_a_shim",
+        "NODE_OPTIONS=--openssl-legacy-provider node index.js 12",
+    ),
     "headers": ("curl -fsSI localhost:8000/", "probes_only", "curl -fsSo I localhost:8000/"),
     "headers-by-method": ("curl -fs -X HEAD localhost:8000/", "probes_only", "curl -fs -X POST localhost:8000/"),
     "spider": ("wget -q --spider localhost:8000/", "probes_only", "wget -qO- localhost:8000/"),
@@ -375,3 +398,19 @@ def test_what_stands_in_front_is_read_where_it_only_says(command: str, word: str
     assert word in {one.word for one in parts(command).scripts if one.key == f"also:{word}"}
     assert [flag.name for flag in audit(command, scripts={f"also:{word}": text})] == flags
     assert audit(command, scripts={word: text}) == (), "as a harness that did not look there kept it"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd /opt && PYTHONPATH=/opt/own python3 -m tables 12",
+        "export PYTHONPATH=/work/project:/opt/own/; python3 -m tables 12",
+        "env PYTHONPATH=/opt/own python3 -m tables 12",
+    ],
+)
+def test_a_module_that_stands_first_on_the_path_of_modules_is_read(command: str) -> None:
+    place = "/opt/own/tables/__main__.py"
+    assert place in [one.word for one in parts(command).scripts]
+    says = {f"also:{place}": "print('12 squared is 144')"}
+    assert [found.name for found in audit(command, scripts=says)] == ["says_only"]
+    assert audit(command, scripts={f"also:{place}": "import tables.squares\ntables.squares.main()"}) == ()

@@ -21,11 +21,19 @@ _OTHERS = {"node": "//", "nodejs": "//", "bun": "//", "deno": "//", "perl": "#",
 _LAUNCHERS = {"npx": 0, "bunx": 0, "npm": 1, "pnpm": 1, "yarn": 0}
 _SOURCES = {"source", "."}
 _FLAG_OF_CODE = {"perl": "-e", "ruby": "-e", "php": "-r"}
+_LOADED_FIRST = re.compile(r"(?:^|\s)(?:--require|-r|--import|--loader|--experimental-loader)[= ](\S+)")
+#: Where a project, the machine's packages and what was installed for the project lie.
+_PLACES = ("/usr/", "/lib", "/work/project/", "/work/subject/")
 _STATEMENT = re.compile(r"(?<=[;)])\s*\n|;\s*\n?")
 
 
-def also(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The files that would be run in front of what a command names, as words."""
+def also(words: tuple[str, ...], modules: Iterable[str] = ()) -> tuple[str, ...]:
+    """The files that would be run in front of what a command names, as words.
+
+    Args:
+        words: the command, without what wraps it.
+        modules: where Python is told to look for modules first.
+    """
     if not words:
         return ()
     name = words[0].rsplit("/", 1)[-1]
@@ -36,7 +44,8 @@ def also(words: tuple[str, ...]) -> tuple[str, ...]:
         found.append(words[0])
         if "-m" in words[:-1] and is_interpreter(name):
             module = words[words.index("-m") + 1].replace(".", "/")
-            found += [f"{module}/__main__.py", f"{module}.py"]
+            for there in ("", *(f"{one}/" for one in modules)):
+                found += [f"{there}{module}/__main__.py", f"{there}{module}.py"]
         place = script_place(words)
         if place is not None and name in _OTHERS:
             found.append(place)
@@ -45,6 +54,36 @@ def also(words: tuple[str, ...]) -> tuple[str, ...]:
         rest = rest[1:] if rest[:1] in (["exec"], ["run"], ["x"]) or _LAUNCHERS[name] else rest
         found += [f"node_modules/.bin/{word}" for word in rest[:1]]
     return tuple(word for word in found if word and UNKNOWN not in word)
+
+
+def loads_a_shim(words: tuple[str, ...], given: Iterable[tuple[str, ...]]) -> bool:
+    """Whether a step has a file loaded first, or run instead, that is no part of the project and of no package.
+
+    ``hash -p``, ``enable -f``, ``BASH_ENV`` and a shell's own file of settings have no other use here; a library or a
+    module that is loaded first counts by an absolute path outside of the project and of the machine's own places.
+
+    Args:
+        words: the step's words, without what wraps it.
+        given: the variables that the command sets, by name and value.
+    """
+    name = words[0].rsplit("/", 1)[-1] if words else ""
+    options = set(words[1:])
+    if (name == "hash" and "-p" in options) or (name == "enable" and "-f" in options):
+        return True
+    if name in {"bash", "sh"} and options & {"--rcfile", "--init-file"}:
+        return True
+    values = {one[0]: one[-1] for one in given}
+    first = [values.get("LD_PRELOAD", "")]
+    spelt = [values.get("NODE_OPTIONS", ""), *((" ".join(words),) if name in {"node", "nodejs"} else ())]
+    first += [place for text in spelt for place in _LOADED_FIRST.findall(text)]
+    return bool(values.get("BASH_ENV")) or any(one.startswith("/") and not one.startswith(_PLACES) for one in first)
+
+
+def modules_first(words: Iterable[str], sets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The directories of ``PYTHONPATH``, set before a step or in its own words."""
+    told = [value for name, value in sets if name == "PYTHONPATH"]
+    told += [word.partition("=")[2] for word in words if word.startswith("PYTHONPATH=")]
+    return tuple(dict.fromkeys(one.rstrip("/") for value in told for one in value.split(":") if one.strip("/")))
 
 
 def sources(words: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from referee.core.records import InstalledFacts
-from referee.scoring.by_itself import ALSO, also
+from referee.scoring.by_itself import ALSO, also, modules_first
 from referee.scoring.own_tests import files_told
 from referee.scoring.roles import fetches, role
 from referee.scoring.shell import Script, take_apart
@@ -245,7 +245,7 @@ def _named(script: Script) -> tuple[Named, ...]:
         if words[:1] in {("cd",), ("pushd",)} and len(words) > 1 and UNKNOWN not in words[1]:
             cwd = posixpath.normpath(posixpath.join(cwd, words[1].replace("~", HOME, 1)))
             continue
-        in_front = (*also(words), *files_told(words))
+        in_front = (*also(words, modules_first(step.words, script.sets)), *files_told(words))
         task = task_of(words)
         at = posixpath.normpath(posixpath.join(cwd, npm_directory(words) or "")) if task is not None else cwd
         if task == "npm:test" and words[0].rsplit("/", 1)[-1] == "npm" and f"{at}/".startswith("/work/project/"):

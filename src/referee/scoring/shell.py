@@ -255,7 +255,7 @@ class _Reader:
         if self.read > self.most:
             self.script.parsed = False
             return
-        step = self.run_files.read_in(Step(tuple(words), stdin=stdin))
+        step = self.run_files.read_in(Step(tuple(words), stdin=stdin), self.script.sets)
         self.lost.in_words(step, inside)
         if words[0] in self.functions and self.depth < _MAX_NESTING:
             self.depth += 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tree_sitter import Node
 
-from referee.scoring.by_itself import ALSO, also, in_its_place, sources
+from referee.scoring.by_itself import ALSO, also, in_its_place, modules_first, sources
 from referee.scoring.shell_grammar import functions, parsed
 from referee.scoring.shell_words import Step, bare, interpreter_of, is_interpreter, script_place, task_of
 
@@ -29,10 +29,15 @@ class RunFiles:
         """The command wrote into these files; ``text`` is None where it cannot be told what."""
         self._written.update(dict.fromkeys(places, text) if text is not None else {})
 
-    def read_in(self, step: Step) -> Step:
-        """The step; where it runs a script whose text is known, with that text."""
+    def read_in(self, step: Step, sets: list[tuple[str, str]]) -> Step:
+        """The step; where it runs a script whose text is known, with that text.
+
+        Args:
+            step: a step.
+            sets: variables that the command has set so far.
+        """
         words = bare(step.words)
-        said_by = self._by_itself(words)
+        said_by = self._by_itself(words, modules_first(step.words, sets))
         if said_by is not None:
             return said_by
         if len(words) > 1 and words[1] in self._written and is_interpreter(words[0]):
@@ -58,9 +63,9 @@ class RunFiles:
         """The texts of the files that commands name, without those that stand in front of what they seem to run."""
         return {word: one for word, one in self._scripts.items() if not word.startswith(ALSO)}
 
-    def _by_itself(self, words: tuple[str, ...]) -> Step | None:
+    def _by_itself(self, words: tuple[str, ...], modules: tuple[str, ...]) -> Step | None:
         """What stands in front of the command's program and says the result by itself."""
-        for word in also(words):
+        for word in also(words, modules):
             text = self._scripts.get(ALSO + word)
             found = None if text is None or sources(words) else in_its_place(words, word, text, self._roles)
             if found is not None:
