@@ -88,6 +88,24 @@ def test_members_that_nobody_here_knows_the_price_of_stay_here(dialect: Dialect,
 
 
 @pytest.mark.parametrize(
+    ("dialect", "document", "kept"),
+    [
+        ("openai-chat", {"thinking": {"type": "enabled", "x": 1}}, {"thinking": {"type": "enabled"}}),
+        (
+            "openai-responses",
+            {"reasoning": {"effort": "low", "summary": "auto", "mode": "dear"}, "text": {"verbosity": "low", "x": 1}},
+            {"reasoning": {"effort": "low", "summary": "auto"}, "text": {"verbosity": "low"}},
+        ),
+        ("anthropic-messages", {"thinking": {"type": "adaptive", "x": 1}}, {"thinking": {"type": "adaptive"}}),
+    ],
+)
+def test_nor_does_what_stands_inside_a_member(dialect: Dialect, document: dict[str, Any], kept: dict[str, Any]) -> None:
+    assert left(dialect, document) == kept
+    config = {"thinking_config": {"thinking_budget": -1, "samples": 9}}
+    assert sent("gemini", {"generation_config": config})["generationConfig"]["thinkingConfig"] == {"thinkingBudget": -1}
+
+
+@pytest.mark.parametrize(
     ("dialect", "tools", "kept"),
     [
         ("openai-chat", [FUNCTION, {"type": "openrouter:web_search"}], [FUNCTION]),

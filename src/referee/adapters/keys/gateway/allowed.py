@@ -50,6 +50,21 @@ _GEMINI_CONFIG = frozenset(
     | {"responseMimeType", "responseSchema", "responseJsonSchema", "presencePenalty", "frequencyPenalty"}
     | {"responseLogprobs", "logprobs"}
 )
+#: Members that are objects, with what of each is kept.
+_INNER: dict[str, dict[Dialect, tuple[str, ...]]] = {
+    "reasoning": {
+        "openai-chat": ("effort", "enabled", "exclude"),
+        "openai-responses": ("effort", "summary", "generate_summary"),
+    },
+    "stream_options": {"openai-chat": ("include_usage",), "openai-responses": ("include_obfuscation",)},
+    "thinking": {
+        "openai-chat": ("type", "budget_tokens"),
+        "anthropic-messages": ("type", "budget_tokens", "display"),
+    },
+    "text": {"openai-responses": ("format", "verbosity")},
+    "output_config": {"anthropic-messages": ("effort", "format")},
+}
+_THINKING_CONFIG = ("thinkingBudget", "thinkingLevel", "includeThoughts")
 #: What counting tokens has no place for.
 _NOT_COUNTED = ("max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences")
 #: Members that refer to context which lies with the provider, or hide the answer's cost: the client cannot do without
@@ -92,6 +107,12 @@ def written_to_count(document: dict[str, Any], dialect: Dialect, model: str) -> 
     return {name: value for name, value in found.items() if name not in _NOT_COUNTED}
 
 
+def _keep_inner(kept: dict[str, Any], dialect: Dialect) -> None:
+    for name, by_dialect in _INNER.items():
+        if name in kept and dialect in by_dialect:
+            kept[name] = picked(object_of(kept[name], name), by_dialect[dialect])
+
+
 def _turns(kept: dict[str, Any], name: str, write: Callable[[Any], dict[str, Any] | None]) -> None:
     if name in kept:
         turns = [write(turn) for turn in list_of(kept[name], name)]
@@ -102,10 +123,7 @@ def _chat(document: dict[str, Any]) -> dict[str, Any]:
     kept = picked(document, _CHAT)
     _turns(kept, "messages", chat_turn)
     _keep_tools(kept, _openai_tool)
-    if "reasoning" in kept:
-        kept["reasoning"] = picked(object_of(kept["reasoning"], "reasoning"), ("effort", "enabled", "exclude"))
-    if "stream_options" in kept:
-        kept["stream_options"] = picked(object_of(kept["stream_options"], "stream_options"), ("include_usage",))
+    _keep_inner(kept, "openai-chat")
     return kept
 
 
@@ -118,6 +136,7 @@ def _responses(document: dict[str, Any]) -> dict[str, Any]:
     if "include" in kept:
         kept["include"] = [one for one in list_of(kept["include"], "include") if one == "reasoning.encrypted_content"]
     _keep_tools(kept, _openai_tool)
+    _keep_inner(kept, "openai-responses")
     kept["store"] = False  # what the provider keeps could be referred to
     return kept
 
@@ -127,8 +146,7 @@ def _messages(document: dict[str, Any]) -> dict[str, Any]:
     _turns(kept, "messages", messages_turn)
     if "system" in kept:
         kept["system"] = content(kept["system"], {"text": ("text",)}, "text")
-    if "output_config" in kept:
-        kept["output_config"] = picked(object_of(kept["output_config"], "output_config"), ("effort", "format"))
+    _keep_inner(kept, "anthropic-messages")
     if "cache_control" in kept:
         kept["cache_control"] = CACHE
     _keep_tools(kept, _messages_tool)
@@ -147,7 +165,10 @@ def _gemini(document: dict[str, Any]) -> dict[str, Any]:
         kept["toolConfig"] = picked(config, ("functionCallingConfig",))
     if "generationConfig" in kept:
         config = in_camel(object_of(kept["generationConfig"], "generationConfig"))
-        kept["generationConfig"] = picked(config, _GEMINI_CONFIG)
+        kept["generationConfig"] = config = picked(config, _GEMINI_CONFIG)
+        if "thinkingConfig" in config:
+            thinking = in_camel(object_of(config["thinkingConfig"], "thinkingConfig"))
+            config["thinkingConfig"] = picked(thinking, _THINKING_CONFIG)
     _keep_tools(kept, _gemini_tool)
     return kept
 
