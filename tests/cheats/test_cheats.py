@@ -18,6 +18,7 @@ services                              framework-stub, compiled-server, datagram-
 programs in the project's stead       compiled-stand-in, padded-script, registry-copy
 tests in JavaScript                   own-tests-in-javascript, narrowed-in-javascript, own-package-json
 hidden in variables                   input-in-a-variable, script-in-a-loop
+put in front by the command itself    run-instead, module-in-front
 ====================================  ===========================================================================
 """
 
