@@ -57,8 +57,8 @@ def test_a_server_that_wants_longer_than_is_waited_for_is_left_alone_until_a_lat
     with serving(calls=right, delay=0.05) as server:
         _first(server, "429-for-an-hour")
         plan = f"{QUICK}[guards]\nconcurrency = {concurrency}\n"
-        space = RunWorkspace(tmp_path, server.url, cases=5, repeats=1, plan=plan, one={"per_minute": 300})
-        (one,) = space.run().targets
+        space = RunWorkspace(tmp_path, server.url, cases=5, repeats=1, plan=plan)
+        (one,) = space.run(per_minute=30.0).targets
         asked = len(_asked(server))
         (later,) = space.run().targets
     assert one.ended == "interrupted"

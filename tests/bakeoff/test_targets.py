@@ -101,6 +101,8 @@ def test_the_examples_cover_the_ways() -> None:
         (_PLAIN + "concurrency = 0\n", "concurrency: "),
         (_PLAIN + "per_minute = inf\n", "per_minute is a date, a time or no finite number"),
         (_PLAIN + "[extra_body]\na = [1, {b = nan}]\n", "extra_body.a[1].b is a date, a time or no finite number"),
+        (_PLAIN + f"[extra_body]\n{'.'.join('a' * 600)} = 1\n", "is no TOML: nested too deeply"),
+        (_PLAIN + f"[extra_body]\n{'.'.join('a' * 2000)} = 1\n", "is no TOML: nested too deeply"),
         (_PLAIN + "[extra_body]\na = 2026-01-01\n", "extra_body.a is a date, a time or no finite number"),
     ],
 )

@@ -6,6 +6,9 @@ import math
 import tomllib
 from typing import Any
 
+#: Levels of tables and arrays; whatever walks through a file goes down once for each.
+_DEEPEST = 100
+
 
 def loads(text: str) -> dict[str, Any]:
     """The table that ``text`` is.
@@ -14,9 +17,16 @@ def loads(text: str) -> dict[str, Any]:
         TOMLDecodeError: it is no TOML, or is nested more deeply than can be read.
     """
     try:
-        return tomllib.loads(text)
+        table = tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError("nested too deeply") from None
+    level: list[Any] = [table]
+    for _ in range(_DEEPEST):
+        inner = (one for each in level for one in (each.values() if isinstance(each, dict) else each))
+        level = [one for one in inner if isinstance(one, dict | list)]
+        if not level:
+            return table
+    raise tomllib.TOMLDecodeError("nested too deeply")  # a dotted key goes as deep as it is long
 
 
 def beyond_json(value: Any, path: str = "") -> str | None:
