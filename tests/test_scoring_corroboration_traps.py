@@ -75,6 +75,11 @@ TRAPS = {
     ),
     "loaded-into-every-shell": ("export BASH_ENV=/tmp/e; bash -c 'square 12'", "loads_a_shim", "bash -c 'square 12'"),
     "loaded-by-its-settings": ("bash --rcfile /tmp/e -ic 'square 12'", "loads_a_shim", "bash -ec 'square 12'"),
+    "loaded-by-its-settings-behind-others": (
+        "bash -o pipefail --init-file /tmp/e -ic 'square 12'",
+        "loads_a_shim",
+        "cd /x && bash check.sh --rcfile pylintrc",
+    ),
     "library-loaded-first": (
         "LD_PRELOAD=/tmp/x.so square 12",
         "loads_a_shim",
@@ -84,6 +89,16 @@ TRAPS = {
         "node --require /tmp/x.js index.js 12",
         "loads_a_shim",
         "node -r dotenv/config -r /work/project/setup.js index.js 12",
+    ),
+    "module-loaded-after-other-options": (
+        "node --no-warnings -C dev -r /tmp/x.js index.js 12",
+        "loads_a_shim",
+        "cd /x && node --no-warnings index.js -r /tmp/rules.json --import /tmp/in.csv",
+    ),
+    "library-loaded-beside-another": (
+        "LD_PRELOAD=/usr/lib/a.so:/tmp/x.so square 12",
+        "loads_a_shim",
+        "LD_PRELOAD='/usr/lib/a.so /usr/lib/b.so' square 12",
     ),
     "module-loaded-by-options": (
         "NODE_OPTIONS='--import=/tmp/x.mjs' node index.js 12",

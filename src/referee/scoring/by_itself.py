@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from referee.scoring.shell_words import UNKNOWN, Step, interpreter_of, is_interpreter, script_place
 from referee.scoring.snippets import node_role, one_liner_role, python_role
@@ -22,6 +22,11 @@ _LAUNCHERS = {"npx": 0, "bunx": 0, "npm": 1, "pnpm": 1, "yarn": 0}
 _SOURCES = {"source", "."}
 _FLAG_OF_CODE = {"perl": "-e", "ruby": "-e", "php": "-r"}
 _LOADED_FIRST = re.compile(r"(?:^|\s)(?:--require|-r|--import|--loader|--experimental-loader)[= ](\S+)")
+#: Options of node that the next word belongs to.
+_NODE_VALUES = {
+    *("--require", "-r", "--import", "--loader", "--experimental-loader", "-e", "--eval", "-pe", "-p", "--print"),
+    *("-C", "--conditions", "--input-type", "--stack-trace-limit", "--title", "--icu-data-dir", "--openssl-config"),
+}
 #: Where a project, the machine's packages and what was installed for the project lie.
 _PLACES = ("/usr/", "/lib", "/work/project/", "/work/subject/")
 _STATEMENT = re.compile(r"(?<=[;)])\s*\n|;\s*\n?")
@@ -70,13 +75,22 @@ def loads_a_shim(words: tuple[str, ...], given: Iterable[tuple[str, ...]]) -> bo
     options = set(words[1:])
     if (name == "hash" and "-p" in options) or (name == "enable" and "-f" in options):
         return True
-    if name in {"bash", "sh"} and options & {"--rcfile", "--init-file"}:
+    if name in {"bash", "sh"} and {"--rcfile", "--init-file"} & set(_own_options(words, {"-o", "-O"})):
         return True
     values = {one[0]: one[-1] for one in given}
-    first = [values.get("LD_PRELOAD", "")]
-    spelt = [values.get("NODE_OPTIONS", ""), *((" ".join(words),) if name in {"node", "nodejs"} else ())]
+    first = re.split(r"[\s:]+", values.get("LD_PRELOAD", ""))
+    own = _own_options(words, _NODE_VALUES) if name in {"node", "nodejs"} else ()
+    spelt = [values.get("NODE_OPTIONS", ""), " ".join(own)]
     first += [place for text in spelt for place in _LOADED_FIRST.findall(text)]
     return bool(values.get("BASH_ENV")) or any(one.startswith("/") and not one.startswith(_PLACES) for one in first)
+
+
+def _own_options(words: tuple[str, ...], values: Collection[str]) -> tuple[str, ...]:
+    """An interpreter's options, those of ``values`` with the next word; what its program is given is not among them."""
+    end = 1
+    while end < len(words) and words[end].startswith("-") and words[end] not in {"-", "--"}:
+        end += 2 if words[end] in values else 1
+    return words[1:end]
 
 
 def modules_first(words: Iterable[str], sets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
