@@ -12,7 +12,14 @@ import pytest
 
 from referee.adapters.sources import pip_client, registries
 from referee.cli import app
-from referee.errors import EXIT_COULD_NOT_VERIFY, EXIT_FINDING, EXIT_NOTHING_MATCHED, EXIT_USAGE, SourceUnreachable
+from referee.errors import (
+    EXIT_COULD_NOT_VERIFY,
+    EXIT_FINDING,
+    EXIT_NOTHING_MATCHED,
+    EXIT_PASS,
+    EXIT_USAGE,
+    SourceUnreachable,
+)
 from tests.publish_workspace import Try, Written
 from tests.test_publish_terminal import referee
 
@@ -118,6 +125,18 @@ def test_a_mapping_of_names_that_is_no_file_is_named(tmp_path: Path, make: Calla
     done = referee(tmp_path, "site", "build")
     assert done.returncode == EXIT_USAGE
     assert f"{tmp_path / 'names.json'} is no regular file" in done.stderr
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_a_sites_index_is_not_waited_for(tmp_path: Path) -> None:
+    Written(tmp_path).write((Try("r-1", "square", agent="maker-1", end="open"),))
+    assert referee(tmp_path, "site", "build").returncode == EXIT_PASS
+    (tmp_path / "site" / "index.json").unlink()
+    os.mkfifo(tmp_path / "site" / "index.json")
+    verified, built = referee(tmp_path, "verify"), referee(tmp_path, "site", "build")
+    assert (verified.returncode, built.returncode) == (EXIT_FINDING, EXIT_USAGE)
+    assert "index.json" in verified.stderr
+    assert "is no built site and is left alone" in built.stderr
 
 
 @pytest.mark.parametrize(

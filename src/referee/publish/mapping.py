@@ -133,8 +133,9 @@ def check_letters(file: Path, site: Path) -> None:
     Raises:
         UsageError: the site quotes another mapping, or ``file`` is no mapping.
     """
+    told = site / "index.json"
     try:
-        index = json.loads((site / "index.json").read_bytes())
+        index = json.loads(told.read_bytes() if told.is_file() else b"")  # a pipe would be waited for
     except (OSError, ValueError, RecursionError):
         return
     quoted = index.get("names") if isinstance(index, dict) else None

@@ -85,8 +85,9 @@ class _Index:
 
     @classmethod
     def of(cls, site: Path) -> _Index | None:
+        told = site / "index.json"
         try:
-            index: Any = json.loads((site / "index.json").read_bytes())
+            index: Any = json.loads(told.read_bytes() if told.is_file() else b"")  # a pipe would be waited for
             runs = {
                 str(run["run"]): Known(str(run["state"]), int(run["notes"]), int(run.get("replays_made", 0)))
                 for run in index["runs"]
