@@ -104,5 +104,11 @@ class KeyOfRun:
             OSError: it could not be written; what the key spent is known all the same.
         """
         exchanges = None if self._keys is None else self._keys.exchanges(self._run)
-        if exchanges is not None:
-            (directory / EXCHANGES_NAME).write_bytes(exchanges)
+        if exchanges is None:
+            return
+        kept = directory / EXCHANGES_NAME
+        try:
+            kept.write_bytes(exchanges)
+        except OSError:
+            kept.unlink(missing_ok=True)  # half a log would tell of other calls than the record
+            raise
