@@ -59,7 +59,7 @@ TRAPS = {
     "ffmpeg-copies": (
         "ffmpeg -v error -xerror -nostdin -i a.mp4 -c copy -f null -",
         "decodes_leniently",
-        "ffmpeg -v error -xerror -nostdin -i a.mp4 -c:v rawvideo -f null -",
+        "ffmpeg -v error -xerror -nostdin -i a.mp4 -c:v rawvideo -c:s copy -f null -",
     ),
     "ffmpeg-copies-to-a-checksum": (
         "ffmpeg -v error -xerror -nostdin -i a.mp3 -c:a copy -f md5 -",

@@ -13,7 +13,8 @@ _BROKEN = re.compile(
 )
 #: A value that JSON does not have, as it is written in it and as Python shows it.
 _NOT_JSON = re.compile(rb"(?:^|[:\[,(])[ \t]*-?(?:NaN|Infinity|nan|inf)[ \t]*(?:$|[,\])}])", re.MULTILINE)
-_COPIES = re.compile(r"-(?:c|codec|[avs]codec)(?::\S+)? copy")
+#: Subtitles and data are nothing to decode.
+_COPIES = re.compile(r"-(?:c|codec|[av]codec)(?::(?![sd])\S+)? copy")
 #: What reads the pixels of a picture, beside what only looks at its structure.
 _PIXELS = {
     *("load", "convert", "getdata", "getpixel", "tobytes", "resize", "thumbnail", "save", "histogram", "rotate"),
