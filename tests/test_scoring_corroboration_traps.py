@@ -101,7 +101,7 @@ TRAPS = {
         "LD_PRELOAD='/usr/lib/a.so /usr/lib/b.so' square 12",
     ),
     "module-loaded-by-options": (
-        "NODE_OPTIONS='--import=/tmp/x.mjs' node index.js 12",
+        "NODE_OPTIONS='--import=file:///tmp/x.mjs' node index.js 12",
         "loads_a_shim",
         "NODE_OPTIONS=--openssl-legacy-provider node index.js 12",
     ),

@@ -81,7 +81,7 @@ def loads_a_shim(words: tuple[str, ...], given: Iterable[tuple[str, ...]]) -> bo
     first = re.split(r"[\s:]+", values.get("LD_PRELOAD", ""))
     own = _own_options(words, _NODE_VALUES) if name in {"node", "nodejs"} else ()
     spelt = [values.get("NODE_OPTIONS", ""), " ".join(own)]
-    first += [place for text in spelt for place in _LOADED_FIRST.findall(text)]
+    first += [place.removeprefix("file://") for text in spelt for place in _LOADED_FIRST.findall(text)]
     return bool(values.get("BASH_ENV")) or any(one.startswith("/") and not one.startswith(_PLACES) for one in first)
 
 
