@@ -70,7 +70,11 @@ def test_who_ran_another_arm_alone_is_not_called_lane_limited() -> None:
     for one in FIVE:
         broken.add(one, [], infra=3)
     told = {"broken": {"infra": {"timeout": 1}}}  # of all rows no more than half
-    summary = summary_of([*field, broken], suite([*FIVE, *traps], TRAPS), told=told)
+    beside_whole = [Comparison(a="whole", b=name, why="x") for name in ("broken", "part")]
+    plan = protocol(["whole", Planned(target="part", subset="traps"), "broken"], comparisons=tuple(beside_whole))
+    summary = summary_of([*field, broken], suite([*FIVE, *traps], TRAPS), plan, told=told)
+    for one, code in zip(summary.comparisons, ("lane-limited", "not-ranked"), strict=True):
+        assert code in {note.code for note in one.caveats}, "a comparison says no other than the table"
     said = {row.about.target: (row.by_lane, [note.sentence for note in row.reasons]) for row in summary.lane_limited}
     assert said == {
         "broken": (True, ["it has no valid attempt at a case of the headline"]),

@@ -205,11 +205,10 @@ def _lane_limited(measured: Measured) -> tuple[LaneLimited, ...]:
             continue
         row = grid.row(name)
         valid = grid.valid[row]
-        elsewhere = not measured.barred(name) and not (headline & grid.has_row[row]).any()
         found.append(
             LaneLimited(
                 about=lanes.about(tally),
-                by_lane=not (measured.emptied(name) or elsewhere),
+                by_lane=measured.by_lane(name),
                 reasons=measured.limited[name],
                 with_flagged=grid.rate(row, headline) if measured.emptied(name) else None,
                 headline_cases=int((headline & (valid > 0)).sum()),

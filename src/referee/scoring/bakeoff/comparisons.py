@@ -121,7 +121,7 @@ def _caveats(measured: Measured, registered: Comparison) -> tuple[Note, ...]:
     for side in sides:
         name, limited = side.target.name, measured.limited[side.target.name]
         if limited:
-            code, how = ("lane-limited", "lane-limited and ") if measured.barred(name) else ("not-ranked", "")
+            code, how = ("lane-limited", "lane-limited and ") if measured.by_lane(name) else ("not-ranked", "")
             sentence = f"{name} is {how}not ranked: {'; '.join(note.sentence for note in limited)}"
             notes.append(Note(code, sentence))
         if side.subset is not None:

@@ -65,6 +65,11 @@ class Measured:
         """Whether nothing but gold in doubt keeps a target from the headline: its lane has no part in it."""
         return {note.code for note in self.limited[name]} == {EMPTIED}
 
+    def by_lane(self, name: str) -> bool:
+        """Whether something that its lane did keeps a target from the headline, not only what was planned or doubted."""
+        ran = (self.headline & self.grid.has_row[self.grid.row(name)]).any()
+        return bool(self.limited[name]) and not self.emptied(name) and bool(self.barred(name) or ran)
+
     def answered(self, subset: str | None) -> Mask:
         """The cases of which a target that ran this part of the suite has rows, lane-limited ones left out."""
         names = [name for name, tally in self.tallies.items() if tally.subset == subset]
