@@ -73,8 +73,8 @@ def test_who_ran_another_arm_alone_is_not_called_lane_limited() -> None:
     beside_whole = [Comparison(a="whole", b=name, why="x") for name in ("broken", "part")]
     plan = protocol(["whole", Planned(target="part", subset="traps"), "broken"], comparisons=tuple(beside_whole))
     summary = summary_of([*field, broken], suite([*FIVE, *traps], TRAPS), plan, told=told)
-    for one, code in zip(summary.comparisons, ("lane-limited", "not-ranked"), strict=True):
-        assert code in {note.code for note in one.caveats}, "a comparison says no other than the table"
+    for found, code in zip(summary.comparisons, ("lane-limited", "not-ranked"), strict=True):
+        assert code in {note.code for note in found.caveats}, "a comparison says no other than the table"
     said = {row.about.target: (row.by_lane, [note.sentence for note in row.reasons]) for row in summary.lane_limited}
     assert said == {
         "broken": (True, ["it has no valid attempt at a case of the headline"]),

@@ -66,7 +66,7 @@ class Measured:
         return {note.code for note in self.limited[name]} == {EMPTIED}
 
     def by_lane(self, name: str) -> bool:
-        """Whether something that its lane did keeps a target from the headline, not only what was planned or doubted."""
+        """Whether something that its lane did keeps a target from the headline, not the plan or gold in doubt alone."""
         ran = (self.headline & self.grid.has_row[self.grid.row(name)]).any()
         return bool(self.limited[name]) and not self.emptied(name) and bool(self.barred(name) or ran)
 
