@@ -104,6 +104,8 @@ def test_rotate_keeps_its_seed_to_itself(tmp_path: Path) -> None:
     assert not (tmp_path / "a.json").exists()
     small = run(tmp_path, *asked[:-1], "190", "--out", "a.json", "--new-seed")
     assert small.returncode == EXIT_USAGE
+    taken = run(tmp_path, *asked, "--out", "private", "--new-seed", "--replace")
+    assert taken.returncode == EXIT_USAGE
     assert not (tmp_path / "private" / "seed").exists(), "a seed of which nothing was made stands in nobody's way"
 
     done = run(tmp_path, *asked, "--out", "a.json", "--new-seed")

@@ -113,7 +113,12 @@ def rotate(
 ) -> None:
     """Make a fresh suite of gate size from templates and a private seed; the seed stands nowhere in it."""
     suite = rotating_suite(seed_file, cycle=cycle, count=count, new_seed=new_seed)
-    write_suite(suite, out_file, replace=replace)
+    try:
+        write_suite(suite, out_file, replace=replace)
+    except UsageError:
+        if new_seed:  # no file was made of it
+            seed_file.unlink()
+        raise
     document = _facts(suite) | {"schema": "referee.cases-rotated/1", "file": str(out_file)}
     _tell(document, f"rotating: {len(suite.cases)} cases of cycle {cycle} in {out_file}", as_json=as_json)
 
