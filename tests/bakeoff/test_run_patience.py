@@ -68,6 +68,17 @@ def test_a_server_that_wants_longer_than_is_waited_for_is_left_alone_until_a_lat
     assert set(space.slots().values()) == {1}
 
 
+def test_who_waits_to_try_again_when_the_server_wants_to_be_left_alone_is_made_by_the_later_run(tmp_path: Path) -> None:
+    plays = ["429-retry-after", "429-for-an-hour", *[None] * 5]
+    with serving(calls=right, delay=0.1) as server:
+        server.script = lambda got: plays[_asked(server).index(got.at)] if "City" in got.question else None
+        space = RunWorkspace(tmp_path, server.url, cases=5, repeats=1, plan=f"{QUICK}[guards]\nconcurrency = 2\n")
+        (one,) = space.run().targets
+        (later,) = space.run().targets
+    assert (one.ended, one.rows, one.infra) == ("interrupted", 1, 1), "only who was told keeps its row"
+    assert (later.ended, later.rows, later.passed) == ("complete", 4, 4)
+
+
 def test_a_turn_that_was_given_is_no_leave_to_begin_while_the_server_asks_for_time() -> None:
     now = [100.0]
     pace = Pace(60.0, clock=lambda: now[0])

@@ -84,7 +84,7 @@ async def attempt(way: Way, question: Question, k: int) -> Outcome:
         # The first call waits for its turn; so does every retry.
         upper = await _turn(way, question, wait)
         if isinstance(upper, Blocked):
-            if upper is HALTED and (reading is None or way.interrupted.asked):
+            if upper is HALTED and (reading is None or way.interrupted.asked or way.pace.left_alone):
                 return Outcome(spent=done.spent)  # given up: no row, a later run makes it
             done.blocked = upper.sentence or None
             break

@@ -88,9 +88,12 @@ class Pace:
         self._clock = clock
         self._next = 0.0
         self._held_until = 0.0
+        #: Whether the server asked for longer than is waited for.
+        self.left_alone = False
 
     def hold(self, seconds: float) -> None:
         """Let no call begin for so long: a server said ``Retry-After``."""
+        self.left_alone = self.left_alone or seconds > LONGEST_WAIT
         self._held_until = max(self._held_until, self._clock() + seconds)
         self._next = max(self._next, self._held_until)
 
