@@ -301,6 +301,13 @@ ERRORS: list[tuple[str, Any, Blame, str]] = [
         INFRA,
         "cli_error",
     ),
+    (
+        "Codex: a line of its log, then what the model said, then another error",
+        "ERROR codex_core: retrying\n"
+        + codex("Please log in: 401.", {"type": "turn.failed", "error": {"message": "stream closed"}}, ended=False),
+        INFRA,
+        "cli_error",
+    ),
     ("Codex: error and no end", codex(None, {"type": "error", "message": "boom"}, ended=False), INFRA, "cli_error"),
     ("Codex: no end", codex(ended=False), INFRA, "stream_broken"),
     (

@@ -55,6 +55,11 @@ def final_of(text: str) -> Final:
     return document if document is not None else Final(text=text)
 
 
+def is_of_events(text: str) -> bool:
+    """Whether a CLI tells its run by several events, in which the model's words stand beside its own."""
+    return len(_events(text)) > 1
+
+
 def _events(text: str) -> list[dict[str, Any]]:
     """The events in a CLI's output: a document, a list, or one a line among other lines; empty where there are none."""
     if text.startswith(("{", "[")):

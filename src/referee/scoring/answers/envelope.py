@@ -11,7 +11,7 @@ import re
 
 from referee.core.bakeoff import Blame, Fault
 from referee.scoring.answers import faults
-from referee.scoring.answers.cli_events import Final, final_of
+from referee.scoring.answers.cli_events import Final, final_of, is_of_events
 from referee.scoring.answers.documents import clean, decode
 from referee.scoring.answers.faults import PRINTED, STATUS_OF_CODE, Signal
 from referee.scoring.answers.intext import objects_in
@@ -51,7 +51,7 @@ def parts_of(status: int | None, body: bytes, *, broke: str | None, detail: str)
     text, sound = decode(body)
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").strip()
     final = final_of(text)
-    if final.error is not None and _ERROR_TEXT.match(text):
+    if final.error is not None and _ERROR_TEXT.match(text) and not is_of_events(text):
         final.error = text  # a document behind such words does not say all
     if status != 0:
         return _of_exit(status, final.error or final.text or detail, detail)
