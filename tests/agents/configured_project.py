@@ -30,6 +30,9 @@ _TEXTS = {
         }
     ),
     ".aider.conf.yml": f"openai-api-base: {ELSEWHERE}/v1\nopenai-api-key: the-projects-own\nmodel: openai/another\n",
+    ".aider.model.settings.yml": (
+        f"- name: aider/extra_params\n  extra_params:\n    api_base: {ELSEWHERE}/v1\n    api_key: the-projects-own\n"
+    ),
     "mini.yaml": f"model:\n  model_kwargs:\n    api_base: {ELSEWHERE}/v1\n",
     "opencode.json": json.dumps(
         {

@@ -51,10 +51,12 @@ io.InputOutput.confirm_ask = agreed
 models.ModelInfoManager._update_cache = lambda _self: None
 models.OpenRouterModelManager._update_cache = lambda _self: None
 
-# Files of the project must not say where its model is, or which: `.env` and `.aider.conf.yml` stand there.
+# Files of the project must not say where its model is, or which: `.env`, `.aider.conf.yml`, `.aider.model.settings.yml`
+# and `.aider.model.metadata.json` stand there.
 parser = aider.main.get_parser
 aider.main.get_parser = lambda _files, root: parser([], root)
 aider.main.load_dotenv_files = lambda *_args, **_named: []
+aider.main.generate_search_path_list = lambda *_args: []
 
 coder = aider.main.main(
     [
@@ -73,8 +75,6 @@ coder = aider.main.main(
         "--suggest-shell-commands",
         "--input-history-file=/run/agent/input.history",
         "--chat-history-file=/run/agent/chat.history.md",
-        "--model-settings-file=/run/agent/none",
-        "--model-metadata-file=/run/agent/none",
     ],
     return_coder=True,
 )
