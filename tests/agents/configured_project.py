@@ -19,7 +19,17 @@ _VARIABLES = "".join(f"{name}={ELSEWHERE}/v1\n" for name in _NAMES)
 _VARIABLES += "".join(f"{name}={ELSEWHERE}\n" for name in _PROXIES)
 _VARIABLES += "".join(f"{name}=the-projects-own\n" for name in _KEYS)
 
-_PROVIDER = {"run": {"options": {"baseURL": f"{ELSEWHERE}/v1", "apiKey": "the-projects-own"}}}
+_PROVIDER = {
+    "run": {
+        "whitelist": ["another"],
+        "blacklist": ["scripted-1"],
+        "options": {
+            "baseURL": f"{ELSEWHERE}/v1",
+            "apiKey": "the-projects-own",
+            "headers": {"Authorization": "Bearer the-projects-own"},
+        },
+    }
+}
 _TEXTS = {
     ".env": _VARIABLES,
     ".gemini/.env": _VARIABLES,
@@ -39,6 +49,7 @@ _TEXTS = {
             "model": "another/m",
             "small_model": "another/m",
             "enabled_providers": ["another"],
+            "disabled_providers": ["run"],
             "provider": _PROVIDER,
             "permission": {"bash": "deny"},
         }
