@@ -386,6 +386,9 @@ def test_prose_that_speaks_of_errors_is_an_answer() -> None:
         "Error handling: I would call f.",
         "A rate limit of 429 applies.",
         "402 is the room that I would book.",
+        "402 Payment Required is the status you mean. Which invoice?",
+        "403 Forbidden City tickets: for which day?",
+        "Too many requests were made for that day; which room would do as well?",
         "HTTP 404 pages are not what the tools are for.",
     ):
         reading = printed(result(text))

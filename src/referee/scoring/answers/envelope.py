@@ -30,9 +30,11 @@ _ERROR_TEXT = re.compile(
     r"\[?\s*API Error\b|(?:stream )?error: |ERROR:? |Credit balance is too low|Invalid API key\b"
     r"|Claude (?:AI |Code )?usage limit reached|You've (?:hit|reached) your |Please run /login|Not logged in"
     r"|Error: (?=.{0,80}(?:\b[45]\d\d\b|fetch failed|E[A-Z]{6,}|timed out|API key|quota|limit))"
-    r"|(?:HTTP(?:/[\d.]+)?|Error) [45]\d\d(?=:|\s*\Z)|(?:(?:HTTP(?:/[\d.]+)?|Error) )?[45]\d\d (?=Too Many|Unauthorized"
-    r"|Forbidden|Payment R|Internal S|Bad [RG]|Service U|Gateway T)"
-    r"|Too [Mm]any [Rr]equests\b|Usage limit reached"
+    r"|(?:HTTP(?:/[\d.]+)?|Error) [45]\d\d(?=:|\s*\Z| (?:Too Many|Unauthorized|Forbidden|Payment R|Internal S|Bad [RG]"
+    r"|Service U|Gateway T))"
+    r"|(?:[45]\d\d (?:Too Many Requests|Unauthorized|Forbidden|Payment Required|Internal Server Error|Bad Gateway"
+    r"|Bad Request|Service Unavailable|Gateway Time-?[Oo]ut)|Too [Mm]any [Rr]equests)(?=\s*(?:[^\w\s]|\Z|\n|[Pp]lease))"
+    r"|Usage limit reached"
     r"|Request timed out|Connection error|Your account does not have access|Quota exceeded|Rate limit"
 )
 #: How a system says that a program is not there or is none; that it had no room for a process passes.
