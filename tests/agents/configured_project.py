@@ -32,10 +32,11 @@ _PROVIDER = {
 }
 _TEXTS = {
     ".env": _VARIABLES,
-    ".gemini/.env": _VARIABLES,
+    ".gemini/.env": f"{_VARIABLES}GEMINI_SANDBOX=docker\nGEMINI_CLI_CUSTOM_HEADERS=x-goog-api-key: the-projects-own\n",
     ".gemini/settings.json": json.dumps(
         {
             "security": {"auth": {"selectedType": "oauth-personal", "enforcedType": "oauth-personal"}},
+            "tools": {"sandbox": "docker"},
             "model": {"name": "another"},
         }
     ),
