@@ -67,7 +67,7 @@ def test_show_tells_rows_errors_phases_and_digests(workspace: Path) -> None:
         "1. fixed: fatal error: graphviz/cgraph.h: No such file or directory",
         "3. not fixed: a warning of the linker",
         "square printed 144 for 12 — the quickstart works.",
-        "machine started",
+        "starting the machine",
         "corroborated",
         "python3 -m square 12",
     ):

@@ -6,11 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.runs.conftest import GOOD_REPORT, Measured, containers, leaves_report
+from referee.publish.words import PHASES
+from tests.runs.conftest import GOOD_REPORT, Measured, containers, leaves_report, referee
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 Measure = Callable[..., Measured]
+
+
+def phases(run: Measured) -> set[str]:
+    """The phases that ``show`` tells, which are those that were said while they lasted."""
+    shown = referee("show", "last", "--workspace", str(run.workspace)).stdout
+    told = {name for name, words in PHASES.items() if words in shown}
+    lines = {line.strip() for line in run.stderr.splitlines()}
+    assert told == {name for name, words in PHASES.items() if words in lines}
+    return told
 
 
 def test_a_corroborated_report_passes(measure: Measure) -> None:
@@ -25,6 +35,7 @@ def test_a_corroborated_report_passes(measure: Measure) -> None:
     assert attempt["rows"] == {"install": 30, "start": 30, "fixes": 20, "depth": 20}
     assert attempt["corroboration"] == "corroborated"
     assert attempt["evidence"].startswith("sha256:")
+    assert {"rerun", "challenge", "control"} <= phases(run)
     assert not containers(run.workspace)
 
 
@@ -35,6 +46,7 @@ def test_a_report_that_tells_another_result_is_contradicted(measure: Measure) ->
     assert run.attempt["corroboration"] == "contradicted"
     assert run.attempt["outcome"] == "fail"
     assert run.attempt["total"] == 80
+    assert {"rerun"} == phases(run) & {"rerun", "challenge", "control"}
 
 
 def test_an_agent_that_leaves_no_report_claims_nothing(measure: Measure) -> None:
@@ -42,6 +54,7 @@ def test_an_agent_that_leaves_no_report_claims_nothing(measure: Measure) -> None
     assert run.code == 4
     assert run.attempt["valid"] is True
     assert (run.attempt["outcome"], run.attempt["total"]) == ("fail", 0)
+    assert phases(run) == {"machine", "place", "agent", "listening", "quiet", "report", "destroy", "network", "seal"}
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,6 @@ from rich.status import Status
 
 from referee.publish import words
 
-_PHASES = {
-    "key": "key: making the run's own",
-    "install": "agent: installing its program, where it is not installed yet",
-    "machine": "machine: starting",
-    "place": "machine: placing the subject",
-    "agent": "agent: at work",
-    "quiet": "agent: ending its processes",
-    "revoke": "key: deleting",
-    "report": "report: reading",
-    "rerun": "corroboration: running the reported command again",
-    "destroy": "machine: destroying",
-    "network": "network: asking a fresh machine whether the registry is within reach",
-    "seal": "evidence: sealing",
-}
-
 #: Control sequences and control characters, for the one line shown live; the recording keeps everything.
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f]")
 
@@ -76,7 +61,7 @@ class Progress(Spoken):
 
     def tell(self, phase: str) -> None:
         """A phase begins."""
-        self._phase = _PHASES.get(phase, phase)
+        self._phase = words.PHASES.get(phase, phase)
         self._began = self._shown = time.monotonic()
         self._bytes = 0
         if self._status is not None:

@@ -19,6 +19,7 @@ from referee.core.transcript import PlainText
 from referee.errors import Finding, ReportRejected, UsageError
 from referee.protocols import KeptEvidence
 from referee.publish.views import FileView, LogView, PackageView, StepView
+from referee.publish.words import PHASES
 
 #: Bytes of a log that a page shows from its beginning and from its end.
 LOG_HEAD = 12_000
@@ -49,22 +50,6 @@ WHAT = {
     "replay.json": "status and length of each step of the replay",
     "masked.json": "the log of what was masked in the served copy: rule, place, length",
     "manifest.json": "the manifest: names, sizes and digests of all files",
-}
-
-PHASES = {
-    "key": "the run's own model key made",
-    "machine": "machine started",
-    "place": "subject placed",
-    "agent": "agent at work",
-    "listening": "listening ports looked at",
-    "quiet": "agent's processes ended, confirmed",
-    "revoke": "the run's model key deleted",
-    "report": "report read",
-    "rerun": "reported command run again",
-    "challenge": "reported command run with chosen inputs",
-    "control": "reported command run on a fresh machine without the project",
-    "destroy": "machine destroyed",
-    "seal": "evidence sealed",
 }
 
 
@@ -113,14 +98,32 @@ class Attachments:
             return None, exc.message
 
     def steps(self) -> tuple[StepView, ...]:
-        """The phases by the harness's own log; without it by the record, in the order in which phases come."""
+        """The phases that took place, by the harness's own log; without it by the record, in the order they come in.
+
+        Logs of earlier harnesses also have phases that were entered and found nothing to do: those are left out.
+        """
         lines = (self.read("harness.jsonl") or b"").splitlines()
         steps = [step for line in lines if (step := _step(line)) is not None]
         if not steps and isinstance(self._ended, AttemptEnded):
             done = self._ended.phases
             names = sorted(done, key=lambda name: (list(PHASES).index(name) if name in PHASES else len(PHASES), name))
-            steps = [StepView(PHASES.get(name, name), took=done[name]) for name in names]
-        return tuple(steps)
+            steps = [(name, StepView(PHASES.get(name, name), took=done[name])) for name in names]
+        return tuple(step for name, step in steps if step.fault is not None or self._took_place(name))
+
+    def _took_place(self, phase: str) -> bool:
+        """Whether record or evidence know of what a phase is for; the others do not depend on the report."""
+        end = self._ended if isinstance(self._ended, AttemptEnded) else None
+        observed = None if end is None else end.observed
+        if phase == "listening":
+            return observed is None or observed.listening is not None
+        if phase == "rerun":
+            return "rerun.txt" in self._refs or (end is not None and end.rerun is not None)
+        if phase == "challenge":
+            asked = observed is not None and bool(observed.challenges or observed.asked)
+            return asked or any(name.startswith("challenge-") for name in self._refs)
+        if phase == "control":
+            return "control.txt" in self._refs or (observed is not None and observed.control is not None)
+        return True
 
     def log(self, name: str) -> LogView | None:
         """The beginning and the end of a log in whole lines, as plain text; the bytes left out between are counted."""
@@ -187,7 +190,8 @@ class Attachments:
         return FileView(name, WHAT.get(name, "file of the attempt"), digest, actual if size is None else size, there)
 
 
-def _step(line: bytes) -> StepView | None:
+def _step(line: bytes) -> tuple[str, StepView] | None:
+    """A line's phase by its name in the log and as readers see it."""
     try:
         value = json.loads(line)
     except ValueError:
@@ -196,7 +200,7 @@ def _step(line: bytes) -> StepView | None:
     if not isinstance(phase, str):
         return None
     began, took, fault = value.get("began"), value.get("seconds"), value.get("error")
-    return StepView(
+    return phase, StepView(
         PHASES.get(phase, phase),
         began=float(began) if isinstance(began, int | float) else None,
         took=float(took) if isinstance(took, int | float) else None,

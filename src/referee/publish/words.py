@@ -35,6 +35,24 @@ COLD = {
     "not_reproducible": "not reproducible",
     "could_not_be_replayed": "could not be replayed",
 }
+#: The phases of an attempt, in their order: said while one lasts, and in the timeline afterwards.
+PHASES = {
+    "install": "installing the agent's program, where it is not installed yet",
+    "key": "making the run's own model key",
+    "machine": "starting the machine",
+    "place": "placing the subject",
+    "agent": "agent at work",
+    "listening": "looking at what listens on ports",
+    "quiet": "ending the agent's processes",
+    "revoke": "deleting the run's model key",
+    "report": "looking for the agent's report",
+    "rerun": "running the reported command again",
+    "challenge": "running the reported command with chosen inputs",
+    "destroy": "destroying the machine",
+    "control": "running the reported command on a fresh machine without the project",
+    "network": "asking a fresh machine whether its network works",
+    "seal": "sealing the evidence",
+}
 DEPTHS = {
     "tier1_real": "verified for real",
     "tier2_mock": "verified against mock services",

@@ -35,7 +35,7 @@ from referee.runner.causes import name_cause, name_cause_of_model, name_cause_of
 from referee.runner.conclude import conclude
 from referee.runner.journal import Journal, now
 from referee.runner.key_of_run import KeyOfRun
-from referee.runner.observing import Observer
+from referee.runner.observing import Observer, has_command
 from referee.runner.place import told, work_tar
 from referee.runner.plan import Plan, new_run_id
 from referee.runner.seal import lock_bytes
@@ -211,12 +211,12 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
         _revoke(attempt)
         with phase("report"):
             _read_report(machine, attempt.directory, seen)
-        if seen.cause is None:
+        if seen.cause is None and has_command(seen.report):
             with phase("rerun"):
                 timeout = min(RERUN_SECONDS, plan.budget.seconds)
                 seen.rerun = observer.rerun(machine, seen.report, timeout=timeout)
             name_cause_of_rerun(seen, machine)
-        if seen.cause is None and observer.bears_out(seen.report, seen.rerun):
+        if seen.cause is None and observer.bears_out(seen.report, seen.rerun) and observer.has_inputs(seen.report):
             with phase("challenge"):
                 observer.challenge(machine, seen.report, seen.rerun)
         seen.machine = machine.facts()
@@ -224,19 +224,18 @@ def _on_a_machine(attempt: _Attempt, spec: MachineSpec) -> None:
         with phase("destroy"):
             machine.destroy()
     if seen.cause is None and seen.rerun is not None and observer.bears_out(seen.report, seen.rerun):
-        with phase("control"):
+        with contextlib.suppress(MachineFault, EngineUnavailable, EnvironmentUnavailable), phase("control"):
             _control(attempt, spec, observer, seen.rerun)
     seen.observed = observer.facts
 
 
 def _control(attempt: _Attempt, spec: MachineSpec, observer: Observer, again: RerunFacts) -> None:
-    """The report's command on a fresh machine without the project: a fault there takes nothing from the attempt."""
-    with contextlib.suppress(MachineFault, EngineUnavailable, EnvironmentUnavailable):
-        fresh = _new_machine(attempt, spec)
-        try:
-            observer.control(fresh, again)
-        finally:
-            fresh.destroy()
+    """The report's command on a fresh machine without the project; a fault there is noted in the log alone."""
+    fresh = _new_machine(attempt, spec)
+    try:
+        observer.control(fresh, again)
+    finally:
+        fresh.destroy()
 
 
 def _place(attempt: _Attempt, machine: Machine, ends_at: float) -> None:

@@ -102,6 +102,11 @@ class Observer:
         output = (self._directory / again.output).read_bytes()
         return corroborate(report, again, output).status == "corroborated"
 
+    def has_inputs(self, report: Report | None) -> bool:
+        """Whether the reported command has inputs in whose place others can be put."""
+        command = _command(report)
+        return command is not None and bool(challenges(command, self._run))
+
     def challenge(self, machine: Machine, report: Report | None, again: RerunFacts | None) -> None:
         """Run the command with inputs that the harness chose, where it has inputs."""
         command = _command(report)
@@ -188,6 +193,11 @@ class Observer:
 
     def _note(self, **facts: object) -> None:
         self.facts = self.facts.model_copy(update=facts)
+
+
+def has_command(report: Report | None) -> bool:
+    """Whether the report names a command that can be run again."""
+    return _command(report) is not None
 
 
 def _command(report: Report | None) -> str | None:
