@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
+from referee.cli.bakeoff_report import print_board
 from referee.publish.bakeoff import beside, figures, grounds, headline
-from referee.publish.bakeoff.blocks import Items, Notice, Section, Table
+from referee.publish.bakeoff.blocks import Heading, Items, Notice, Plot, Section, Table
 from referee.publish.bakeoff.loud import left, scope
 from referee.scoring.bakeoff.gold import NO_ANSWER
 from tests.bakeoff.boards_by_hand import FIVE, summary_of
-from tests.bakeoff.tallies import Rows, review, suite
+from tests.bakeoff.tallies import TRAPS, Rows, case, review, suite
 
 FIRST, *REST = FIVE
 
@@ -75,6 +78,55 @@ def test_a_board_of_one_case_and_a_board_without_doubt() -> None:
     assert "The whole suite: no target that may rank has answers yet" in headings
     assert scope(replace(summary.boards[0], cases=0)) == "The whole suite: every answered case left the ranking"
     assert left(summary.boards[0], summary) == ""
+
+
+def test_heading_bars_and_rows_say_what_they_leave_out_and_the_rate_with_it() -> None:
+    doubted, wrong, *right = FIVE
+    field = [
+        Rows(name).add(doubted, [0, 0, 0], wrong="same").add(wrong, [0, 0, 0]).fill(right, [1, 1, 1]) for name in "ab"
+    ]
+    summary = summary_of(field, reviews=[review(wrong.id, stands=False)])
+    blocks = headline.boards(summary).blocks
+    [heading] = [block.text for block in blocks if isinstance(block, Heading)]
+    out = "without 1 doubted case and 1 with a wrong gold"
+    assert heading == f"The whole suite {out}: 3 of 5 cases of the arm suite"
+    [plot] = [block for block in blocks if isinstance(block, Plot)]
+    assert out in plot.caption
+    assert [(bar.label, bar.value) for bar in plot.bars] == [
+        ("a · own infrastructure", 1.0),
+        ("a · own infrastructure, with all cases", pytest.approx(0.6)),
+        ("b · own infrastructure", 1.0),
+        ("b · own infrastructure, with all cases", pytest.approx(0.6)),
+    ]
+    [ranked] = [block for block in blocks if isinstance(block, Table) and block.caption.startswith("Ranked")]
+    assert out in ranked.caption
+    assert all((row.cells[5].below or "").startswith("with all cases 60 % [") for row in ranked.rows)
+    shown = io.StringIO()
+    print_board(Console(file=shown, width=300), summary)
+    assert f"{heading}\n" in shown.getvalue()
+    assert shown.getvalue().count("60 % [23.1, 88.2], n = 5") == 2
+
+
+def test_a_whole_board_has_one_bar_a_target() -> None:
+    blocks = headline.boards(summary_of([Rows(name).fill(FIVE, [1, 1, 1]) for name in "ab"])).blocks
+    [plot] = [block for block in blocks if isinstance(block, Plot)]
+    assert len(plot.bars) == 2
+    assert "without" not in plot.caption
+
+
+def test_a_target_whose_cases_all_left_an_arm_is_told_in_a_whole_sentence() -> None:
+    lone = case("t0", "abstain", arm="traps")
+    cases = suite([*FIVE, lone], TRAPS)
+    field = [Rows(name).fill(FIVE, [1, 1, 1]).add(lone, [0, 0, 0], wrong="same") for name in "ab"]
+    summary = summary_of(field, cases)
+    lines = [line for line in said(beside.arms(summary)) if "a · own" in line]
+    assert lines[0].endswith(
+        "With all of them: a · own infrastructure 0 % [0, 79.3], n = 1; without any flagged one: no case is left"
+    )
+    shown = io.StringIO()
+    print_board(Console(file=shown, width=300), summary)
+    told = "traps, never pooled: a · own infrastructure: no case is left; with all cases 0 % [0, 79.3], n = 1"
+    assert told in shown.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_an_arm_shows_both_rates_its_attempts_and_who_is_lane_limited() -> None:
         assert {row.cells[2].text: row.cells[-1].text for row in table.rows}["good"] == ("12" if reviews else "9")
         [both] = [text for text in texts(section) if text.startswith("x · own infrastructure ")]
         assert both.startswith("x · own infrastructure 25 % [")
-        assert ", n = 4, without any 33.3 % [" in both
+        assert ", n = 4; without any flagged one: 33.3 % [" in both
         assert both.endswith(", n = 3")
         assert "Lane-limited, so without a rate here: away · own infrastructure." in texts(section)
 

@@ -17,7 +17,7 @@ from referee.core.bakeoff import Comparison
 from referee.errors import NothingMatched, UsageError
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Heading, Items, Para, Table
-from referee.publish.bakeoff.loud import left, scope
+from referee.publish.bakeoff.loud import counted, left, scope, with_all, without
 from referee.publish.bakeoff.who import label
 from referee.scoring.bakeoff.summary import Compared, Standing, Summary
 
@@ -235,9 +235,11 @@ def print_board(console: Console, summary: Summary) -> None:
         table = columns(
             *("place>", "tie>", "target", "model and lane", "sovereignty", "tier", "valid-pass>", "second interval>"),
             *("pass^k>", "format>", "cases>", "attempts>"),
+            *(("with all cases>",) if without(board) else ()),
         )
         for row in board.rows:
-            table.add_row(*_line(row))
+            every = ("the same" if row.with_flagged is None else counted(row.with_flagged),)
+            table.add_row(*_line(row), *(every if without(board) else ()))
         lay(console, table) if board.rows else console.print("  no target is ranked", markup=False)
     for limited in summary.lane_limited:
         reasons = "; ".join(note.sentence for note in limited.reasons)
@@ -246,7 +248,8 @@ def print_board(console: Console, summary: Summary) -> None:
         for one in arm.rows:
             rate = one.figures.rate
             of = arm.arm if arm.subset is None else f"{arm.arm}, subset {arm.subset}"
-            said = f"{of}, never pooled: {label(one.about)} {figures.rate(rate)}, n = {rate.n}"
+            also = with_all(rate, one.with_flagged)
+            said = f"{of}, never pooled: {label(one.about)}: {counted(rate)}{f'; {also}' if also else ''}"
             console.print(plain(said), soft_wrap=True)
     totals = summary.totals
     console.print(

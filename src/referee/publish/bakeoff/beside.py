@@ -8,6 +8,7 @@ from referee.core.cases import CATEGORIES
 from referee.publish import words
 from referee.publish.bakeoff import figures
 from referee.publish.bakeoff.blocks import Block, Cell, Heading, Items, Para, Row, Section, cells, several, table
+from referee.publish.bakeoff.loud import counted, with_all, without
 from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.scoring.bakeoff.figures import About, Coverage, Failures, Rate, Transport
 from referee.scoring.bakeoff.summary import ArmRow, ArmTable, Compared, LaneLimited, Scope, Standing, Summary
@@ -69,7 +70,9 @@ def parts(summary: Summary) -> Section:
         blocks.append(table(caption, heads, [_parts(about, rates, names) for about, rates in chosen]))
     if not blocks:
         blocks.append(Para("No target is ranked, so there is nothing to break down."))
-    blocks.append(Para("Small n: each figure stands with its interval and its number of cases.", note=True))
+    less = " Only cases that rank: the headline has the rates with all." * any(map(without, summary.boards))
+    note = f"Small n: each figure stands with its interval and its number of cases.{less}"
+    blocks.append(Para(note, note=True))
     return Section("categories", "Categories and languages", tuple(blocks), "scoring.bakeoff.assemble")
 
 
@@ -133,7 +136,7 @@ def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
         caption = "Never pooled into the headline" + ("" if arm.ranked else "; shown, never ranked")
         yield table(caption, (*heads, "cases>", "valid attempts>"), [_arm_row(row) for row in arm.rows])
     doubled = [
-        f"{label(row.about)} {_both(row.with_flagged)}, without any {_both(row.without_flagged)}"
+        f"{label(row.about)} {counted(row.with_flagged)}; without any flagged one: {counted(row.without_flagged)}"
         for row in arm.rows
         if row.with_flagged and row.without_flagged
     ]
@@ -145,10 +148,6 @@ def _arm(arm: ArmTable, names: Names) -> Iterator[Block]:
         yield Para(f"Lane-limited, so without a rate here: {names.all(arm.not_shown)}.", note=True)
 
 
-def _both(rate: Rate) -> str:
-    return f"{figures.rate(rate)}, n = {rate.n}" if rate.n else figures.rate(rate)
-
-
 def _arm_row(row: ArmRow) -> Row:
     found = row.figures
     line = cells(
@@ -156,7 +155,7 @@ def _arm_row(row: ArmRow) -> Row:
         figures.NONE if row.cluster is None else str(row.cluster),
         target(row.about),
         row.tier.name,
-        figures.rate(found.rate),
+        Cell(figures.rate(found.rate), below=with_all(found.rate, row.with_flagged)),
         figures.bootstrapped(found.bootstrap),
         figures.pass_hat(found.pass_hat, found.rate.n),
         figures.percent(found.format_rate),

@@ -21,7 +21,7 @@ from referee.publish.bakeoff.blocks import (
     cells,
     table,
 )
-from referee.publish.bakeoff.loud import left, scope
+from referee.publish.bakeoff.loud import counted, left, scope, with_all, without
 from referee.publish.bakeoff.who import Names, every_about, label, target
 from referee.publish.words import count, moment
 from referee.scoring.bakeoff.figures import Note
@@ -195,10 +195,13 @@ def _board(board: Board, names: Names, loud: str) -> Iterator[Block]:
     if not board.rows:
         yield Para("No target is ranked here.")
         return
-    yield Plot("Valid-pass with its Wilson interval; the thin line is the second interval", tuple(_bars(board)))
+    out = without(board)
+    what = f"Valid-pass without {out}, and below it with all cases; each" if out else "Valid-pass"
+    yield Plot(f"{what} with its Wilson interval; the thin line is the second interval", tuple(_bars(board)))
     heads = ("place>", "tie cluster>", "target", "sovereignty", "tier", "valid-pass>", "second interval>", "pass^k>")
     yield table(
-        "Ranked by the Wilson interval of valid-pass; places within a cluster are no verdict",
+        f"Ranked by the Wilson interval of valid-pass{f', without {out}' * bool(out)}; places within a cluster are no "
+        "verdict",
         (*heads, "format rate>", "cases>", "valid attempts>"),
         [_standing(row) for row in board.rows],
     )
@@ -238,6 +241,11 @@ def _bars(board: Board) -> Iterator[Bar]:
             figures.rate(found),
             row.cluster,
         )
+        every = row.with_flagged
+        if with_all(found, every) is not None and every and every.value is not None and every.wilson:
+            low, high = every.wilson.low, every.wilson.high
+            name = f"{label(row.about)}, with all cases"
+            yield Bar(name, every.value, low, high, None, figures.rate(every), row.cluster)
 
 
 def _standing(row: Standing) -> Row:
@@ -248,7 +256,7 @@ def _standing(row: Standing) -> Row:
         target(row.about),
         figures.say(figures.SOVEREIGNTY, row.about.sovereignty),
         Cell(row.tier.name, below=None if row.about.subset is None else f"subset {row.about.subset}"),
-        figures.rate(found.rate),
+        Cell(figures.rate(found.rate), below=with_all(found.rate, row.with_flagged)),
         figures.bootstrapped(found.bootstrap),
         figures.pass_hat(found.pass_hat, found.rate.n),
         figures.percent(found.format_rate),
@@ -262,7 +270,7 @@ def _doubled(row: Standing) -> Row:
     return cells(
         target(row.about),
         figures.rate(row.figures.rate),
-        *("the same" if one is None else f"{figures.rate(one)}, n = {one.n}" for one in both),
+        *("the same" if one is None else counted(one) for one in both),
     )
 
 
