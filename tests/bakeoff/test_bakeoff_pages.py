@@ -80,16 +80,17 @@ def test_the_plot_stands_where_the_numbers_say(look: Look, site: Path) -> None:
     summary = json.loads((site / "bakeoff/board/report.json").read_bytes())["summary"]
     rows = [row for board in summary["boards"] for row in board["rows"]]
     lines = page.locator(".plot .line").all()
-    assert len(lines) == len(rows) == 4
-    for line, row in zip(lines, rows, strict=True):
+    drawn = [(row, rate) for row in rows for rate in (row["figures"]["rate"], row["with_flagged"])]  # cases left
+    assert len(lines) == len(drawn) == 8
+    for line, (row, rate) in zip(lines, drawn, strict=True):
         assert row["about"]["target"] in line.inner_text()
         track, mark, span = (line.locator(f"rect.{kind}").bounding_box() for kind in ("track", "mark", "span"))
         assert track is not None
         assert mark is not None
         assert span is not None
         middle = (mark["x"] + mark["width"] / 2 - track["x"]) / track["width"]
-        assert middle == pytest.approx(row["figures"]["rate"]["value"], abs=0.005)
-        low, high = row["figures"]["rate"]["wilson"]["low"], row["figures"]["rate"]["wilson"]["high"]
+        assert middle == pytest.approx(rate["value"], abs=0.005)
+        low, high = rate["wilson"]["low"], rate["wilson"]["high"]
         assert (span["x"] - track["x"]) / track["width"] == pytest.approx(low, abs=0.005)
         assert (span["x"] + span["width"] - track["x"]) / track["width"] == pytest.approx(high, abs=0.005)
 
