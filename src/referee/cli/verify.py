@@ -139,7 +139,7 @@ def _tell(console: Console, done: Verified, site: SiteVerified, reports: Reports
     if site.not_compared:
         said = f"  note: {words.visible(site.not_compared)}, so the site was not compared: {site.todo}"
         console.print(said, markup=False)
-    for sentence in (*done.torn, *done.loose):
+    for sentence in (*done.torn, *done.cut_off, *done.loose):
         console.print(f"  note: {words.visible(sentence)}", markup=False)
     for stray in strays:
         console.print(f"  note: evidence/{words.visible(stray)} is no evidence: no record can name it", markup=False)

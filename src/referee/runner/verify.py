@@ -24,11 +24,13 @@ from referee.protocols import Evidence
 from referee.runner.agreement import check_agreement, check_numbers
 from referee.runner.bakeoff.recompute import Recomputed
 from referee.runner.rejudge import judge_from, read_named, score_bytes
+from referee.runner.verify_cut import ends_cut_off
 from referee.runner.verify_replays import check_replay
 from referee.scoring.gather import RunRecords, gather
 
 _PIECE = 1 << 20
 MANIFEST_SCHEMA = "referee.evidence/1"
+_MANIFEST = b'{"files":'
 
 #: What is derived from the recording, and how.
 _DERIVED: dict[str, Callable[[Iterable[bytes], Iterable[bytes]], Iterator[bytes]]] = {
@@ -81,7 +83,7 @@ class ReadableEvidence(Evidence, Protocol):
 class Verified:
     """What was found to hold, in counts; ``unjudged`` runs have not ended, ``unnamed`` blobs belong to no record.
 
-    ``torn`` lines and ``loose`` answers, which no row names, are told and no fault.
+    ``torn`` lines, ``loose`` answers, which no row names, and ends that may be ``cut_off`` are told and no fault.
     """
 
     record_files: int = 0
@@ -100,6 +102,7 @@ class Verified:
     answer_bytes: int = 0
     torn: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
+    cut_off: list[str] = field(default_factory=list)
 
 
 def verify(
@@ -147,6 +150,7 @@ def verify(
     if not runs:
         check_numbers(every.values())
         _loose(every, evidence, scores, done, named)
+    done.cut_off = ends_cut_off([every[run] for run in runs or every], _manifests(evidence))
     return done
 
 
@@ -330,9 +334,19 @@ def _loose(
             raise Finding(f"{file} is the score of a run that is not in the records")
 
 
+def _manifests(evidence: ReadableEvidence) -> Iterator[tuple[str, str]]:
+    """Digest and run of each run's manifest that the store holds."""
+    for digest in evidence.digests():
+        with evidence.open(digest) as blob:
+            start = blob.read(len(_MANIFEST))
+            run = _run_of_manifest(start + blob.read()) if start == _MANIFEST else None
+        if run is not None:
+            yield digest, run
+
+
 def _run_of_manifest(data: bytes) -> str | None:
     """The run whose manifest that is; None for other bytes. An attempt is planned in the records before it has one."""
-    if not data.startswith(b'{"files":') or MANIFEST_SCHEMA.encode() not in data:
+    if not data.startswith(_MANIFEST) or MANIFEST_SCHEMA.encode() not in data:
         return None
     try:
         found = strict_loads(data)
