@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from referee.adapters.catalog.workspace import Config, Workspace, find_root
 from referee.cli.bringup import print_document
 from referee.cli.progress import Progress
+
+#: The workspace that is found without being named.
+HERE = Workspace(find_root(Path.cwd()), Config())
 
 ATTEMPT: dict[str, Any] = {
     "run": "r-1",
@@ -29,7 +34,7 @@ DOCUMENT = {
 
 def test_lines_are_whole_and_brackets_are_text() -> None:
     out = io.StringIO()
-    print_document(Console(file=out, width=40), DOCUMENT)
+    print_document(Console(file=out, width=40), DOCUMENT, HERE)
     lines = out.getvalue().splitlines()
     assert lines[0] == f"square  ../proj [x] sha256:{'b' * 64}"
     assert lines[1] == "verdict: not yet verified  (by this attempt alone; `referee verdict square` rests on all)"
@@ -40,7 +45,7 @@ def test_lines_are_whole_and_brackets_are_text() -> None:
 def test_what_an_agent_wrote_cannot_steer_the_terminal() -> None:
     out = io.StringIO()
     console = Console(file=out, width=40)
-    print_document(console, DOCUMENT)
+    print_document(console, DOCUMENT, HERE)
     Progress(console).say(ATTEMPT["reason"])
     Progress(console, quiet=True).warn(ATTEMPT["reason"])
     assert "\x1b" not in out.getvalue()

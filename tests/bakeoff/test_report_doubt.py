@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from referee.adapters.catalog.workspace import Config, Workspace
 from referee.cli.bakeoff_report import print_board
 from referee.publish.bakeoff import beside, figures, grounds, headline
 from referee.publish.bakeoff.blocks import Heading, Items, Notice, Plot, Section, Table
@@ -80,7 +82,7 @@ def test_a_board_of_one_case_and_a_board_without_doubt() -> None:
     assert left(summary.boards[0], summary) == ""
 
 
-def test_heading_bars_and_rows_say_what_they_leave_out_and_the_rate_with_it() -> None:
+def test_heading_bars_and_rows_say_what_they_leave_out_and_the_rate_with_it(tmp_path: Path) -> None:
     doubted, wrong, *right = FIVE
     field = [
         Rows(name).add(doubted, [0, 0, 0], wrong="same").add(wrong, [0, 0, 0]).fill(right, [1, 1, 1]) for name in "ab"
@@ -102,8 +104,9 @@ def test_heading_bars_and_rows_say_what_they_leave_out_and_the_rate_with_it() ->
     assert out in ranked.caption
     assert all((row.cells[5].below or "").startswith("with all cases 60 % [") for row in ranked.rows)
     shown = io.StringIO()
-    print_board(Console(file=shown, width=300), summary)
+    print_board(Console(file=shown, width=300), summary, Workspace(tmp_path, Config()))
     assert f"{heading}\n" in shown.getvalue()
+    assert f"referee bakeoff review p CASE -w {tmp_path} --stands" in shown.getvalue()
     assert shown.getvalue().count("60 % [23.1, 88.2], n = 5") == 2
 
 
@@ -114,7 +117,7 @@ def test_a_whole_board_has_one_bar_a_target() -> None:
     assert "without" not in plot.caption
 
 
-def test_a_target_whose_cases_all_left_an_arm_is_told_in_a_whole_sentence() -> None:
+def test_a_target_whose_cases_all_left_an_arm_is_told_in_a_whole_sentence(tmp_path: Path) -> None:
     lone = case("t0", "abstain", arm="traps")
     cases = suite([*FIVE, lone], TRAPS)
     field = [Rows(name).fill(FIVE, [1, 1, 1]).add(lone, [0, 0, 0], wrong="same") for name in "ab"]
@@ -124,7 +127,7 @@ def test_a_target_whose_cases_all_left_an_arm_is_told_in_a_whole_sentence() -> N
         "With all of them: a · own infrastructure 0 % [0, 79.3], n = 1; without any flagged one: no case is left"
     )
     shown = io.StringIO()
-    print_board(Console(file=shown, width=300), summary)
+    print_board(Console(file=shown, width=300), summary, Workspace(tmp_path, Config()))
     told = "traps, never pooled: a · own infrastructure: no case is left; with all cases 0 % [0, 79.3], n = 1"
     assert told in shown.getvalue()
 

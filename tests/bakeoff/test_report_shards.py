@@ -179,7 +179,7 @@ def test_a_pair_that_was_not_registered_says_so(world: World) -> None:
     ("argv", "code", "said"),
     [
         (("report", "board"), 2, "no shard is named"),
-        (("report", "nope", "--all"), 5, "was never frozen here, so it has no shard"),
+        (("report", "nope", "--all"), 5, "there is no protocol named 'nope' here"),
         (("report", "board", "--all", "--shard", "results-x.jsonl"), 2, "say two different things"),
         (("export", "board", "--all", "--shard", "results-x.jsonl"), 2, "say two different things"),
         (("pairs", "board", "own-strong", "weak-one", "--all", "--shard", "x"), 2, "say two different things"),

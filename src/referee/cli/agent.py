@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from referee.adapters.catalog.workspace import Workspace
 from referee.cli.keys_at_start import keys_at_start, sweep_keys
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.politely import ended_politely
@@ -71,7 +72,7 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
     Where no key could come about for it as the workspace is configured, that is said (exit 2).
     """
     opened = open_stores(workspace, reads=True).workspace
-    agent = make_agent(name, None, opened)
+    agent = _make(name, opened)
     facts: dict[str, Any] = {**_facts(agent), "price": None, "cap_usd": None}
     lack: ConfigError | None = None
     if agent.need is not None:
@@ -108,7 +109,7 @@ def check(
 ) -> None:
     """Install the agent NAME, ask its model for one trivial step, read its report, and tell what that cost."""
     stores = open_stores(workspace)
-    agent = make_agent(name, None, stores.workspace, sandbox=sandbox)
+    agent = _make(name, stores.workspace, sandbox)
     make_workspace(stores)
     check_host_disk(stores.workspace)
     rules = make_rules(stores.workspace, None, None)
@@ -151,6 +152,16 @@ def check(
         print_checked(out(), checked)
     if checked.trouble is not None:
         raise checked.trouble
+
+
+def _make(name: str, workspace: Workspace, sandbox: SandboxChoice | None = None) -> Agent:
+    """The agent of that name; what only ``bringup run`` can give a command line has to stand in a file here."""
+    if name == "command":
+        raise UsageError(
+            "the agent `command` has a command line only where `referee bringup run` is given one with --command",
+            todo='write agents/NAME.toml with schema = "referee.agent/1", name, version and command, and name that one',
+        )
+    return make_agent(name, None, workspace, sandbox=sandbox)
 
 
 def print_checked(console: Console, checked: Checked) -> None:

@@ -93,7 +93,9 @@ def main() -> None:
     except RefereeError as exc:
         _tell(errors, f"referee: {exc.message}")
         if exc.todo:
-            _tell(errors, f"  {exc.todo}")
+            from referee.cli.hints import with_workspace  # noqa: PLC0415 — only an error pays for the import
+
+            _tell(errors, f"  {with_workspace(exc.todo, sys.argv)}")
         sys.exit(exc.exit_code)
     except KeyboardInterrupt:
         errors.print("referee: interrupted", markup=False)

@@ -14,7 +14,7 @@ import typer
 
 from referee.adapters.catalog.bakeoff_protocols import LoadedProtocol, load_protocol
 from referee.adapters.catalog.targets import load_target
-from referee.cli import bakeoff_report, bakeoff_run, cases, targets
+from referee.cli import bakeoff_report, bakeoff_run, cases, hints, targets
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, make_workspace, open_bakeoff, open_stores
@@ -68,7 +68,7 @@ def init(
         )
         return
     console = out()
-    cases_of = f"{len(loaded.suite.cases)} cases of the suite {loaded.suite.name}"
+    cases_of = f"{count(len(loaded.suite.cases), 'case')} of the suite {loaded.suite.name}"
     console.print(plain(f"{directory}: {cases_of}"), soft_wrap=True)
     if suite == ROTATING:
         fresh = "drawn now and kept in" if drawn else "of"
@@ -77,7 +77,8 @@ def init(
     planned = ", ".join(one.target for one in loaded.protocol.targets)
     why = "" if target else "; no --target was given: add others under [[targets]] in protocol.toml"
     console.print(plain(f"  planned: {planned}{why}"), soft_wrap=True)
-    console.print(plain(f"  read and change protocol.toml, then freeze it: referee bakeoff freeze {name}"))
+    how = hints.command(f"bakeoff freeze {name}", stores.workspace)
+    console.print(plain(f"  read and change protocol.toml, then freeze it: {how}"), soft_wrap=True)
 
 
 def init_protocol(stores: Stores, name: str, *, suite: str, targets: list[str]) -> tuple[Path, LoadedProtocol]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from referee.adapters.catalog.workspace import Workspace
+from referee.cli import hints
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.terminal import columns, lay, out, plain
 from referee.cli.wiring import Stores, open_bakeoff, open_stores
@@ -60,7 +62,7 @@ def report(
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
     console = out()
-    print_board(console, basis.summary)
+    print_board(console, basis.summary, stores.workspace)
     console.print(plain(f"\npage: {page}"), soft_wrap=True)
 
 
@@ -162,13 +164,23 @@ def gather_basis(
     stores: Stores, name: str, named: list[str], *, every: bool, beside: Comparison | None = None
 ) -> Basis:
     """What a report of these shards is made of."""
+    from referee.runner.bakeoff.freeze import freezes_of  # noqa: PLC0415 — with what follows, slow to import
     from referee.runner.bakeoff.report import gather, shards_of  # noqa: PLC0415 — numpy, scipy and DuckDB
 
     if Path(name).name != name:
         raise UsageError(f"{name!r} is no name of a protocol: a path is not taken", todo="give the directory's name")
     log = open_bakeoff(stores)
+    if not (stores.workspace.protocols / name).is_dir() and not freezes_of(log.read_bakeoff(), name):
+        raise NothingMatched(f"there is no protocol named {name!r} here", todo=_protocols(stores))
+    if not named and not every:
+        raise UsageError("no shard is named", todo="ask for all with --all, or name each with --shard results-….jsonl")
     paths = shards_of(log, stores.workspace.records, name, named, every=every)
     return gather(log, stores.evidence, name, paths, beside=beside)
+
+
+def _protocols(stores: Stores) -> str:
+    known = sorted(file.parent.name for file in stores.workspace.protocols.glob("*/protocol.toml"))
+    return f"protocols: {', '.join(known)}" if known else "`referee bakeoff init NAME` writes one"
 
 
 def warn_of_gone(stores: Stores, basis: Basis, *, every: bool) -> None:
@@ -223,15 +235,15 @@ def compare(
     return summary.comparisons[0], summary.document()["comparisons"][0]
 
 
-def print_board(console: Console, summary: Summary) -> None:
+def print_board(console: Console, summary: Summary, workspace: Workspace) -> None:
     """The boards as tables, and the targets that are not ranked with the reason."""
     for board in summary.boards:
         console.print(plain(f"{summary.plan.title}. {scope(board)}"), soft_wrap=True)
         if loud := left(board, summary):
             console.print(plain(f"! {loud}"), style="bold", soft_wrap=True)
             if board.waiting:
-                how = f"referee bakeoff review {summary.plan.protocol} CASE --stands (or --wrong) --note …"
-                console.print(plain(f"  look at each, then: {how}"), soft_wrap=True)
+                how = hints.command(f"bakeoff review {summary.plan.protocol} CASE", workspace)
+                console.print(plain(f"  look at each, then: {how} --stands (or --wrong) --note …"), soft_wrap=True)
         table = columns(
             *("place>", "tie>", "target", "model and lane", "sovereignty", "tier", "valid-pass>", "second interval>"),
             *("pass^k>", "format>", "cases>", "attempts>"),

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from referee.cli import hints
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.cli.site import facts_of
 from referee.cli.terminal import columns, lay, out, plain
@@ -23,13 +24,15 @@ from referee.scoring.verdicts import Verdict
 
 def board(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Show the board of agents and the verdict on every subject."""
-    site = facts_of(open_stores(workspace, reads=True), neutral=False).site()
+    stores = open_stores(workspace, reads=True)
+    site = facts_of(stores, neutral=False).site()
     if as_json:
         typer.echo(json.dumps(export.board_document(site), ensure_ascii=False, indent=2))
         return
     console = out()
     if not site.runs:
-        console.print("No attempt has been recorded here yet: `referee bringup run SUBJECT` makes one.", markup=False)
+        how = hints.command("bringup run SUBJECT", stores.workspace)
+        console.print(plain(f"No attempt has been recorded here yet: `{how}` makes one."), soft_wrap=True)
         return
     for board in site.boards:
         console.print(_heading(board), markup=False)

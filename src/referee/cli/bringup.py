@@ -15,7 +15,9 @@ from rich.console import Console
 from rich.text import Text
 
 from referee.adapters.catalog.subjects import Subject, find_subject
+from referee.adapters.catalog.workspace import Workspace
 from referee.adapters.sources.make import make_source
+from referee.cli import hints
 from referee.cli.keys_at_start import keys_at_start, stop_where_refused, sweep_keys
 from referee.cli.options import WorkspaceOption
 from referee.cli.politely import ended_politely
@@ -105,7 +107,7 @@ def run(
     if as_json:
         print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201 — the document is the output
     else:
-        print_document(Console(), document)
+        print_document(Console(), document, stores.workspace)
     raise typer.Exit(exit_code(document))
 
 
@@ -265,7 +267,7 @@ def exit_code(document: dict[str, Any]) -> int:
     return EXIT_PASS if passed else EXIT_COULD_NOT_VERIFY
 
 
-def print_document(console: Console, document: dict[str, Any]) -> None:
+def print_document(console: Console, document: dict[str, Any], workspace: Workspace) -> None:
     """The same document for a person: nothing of it is folded, nothing in it steers the terminal."""
 
     def line(*parts: str | tuple[str, str]) -> None:
@@ -273,7 +275,7 @@ def print_document(console: Console, document: dict[str, Any]) -> None:
         console.print(Text.assemble(*shown), soft_wrap=True)
 
     line((document["subject"], "bold"), f"  {document['subject_pin']}")
-    line("verdict: ", (document["verdict"].replace("_", " "), "bold"), f"  ({_alone(document)})")
+    line("verdict: ", (document["verdict"].replace("_", " "), "bold"), f"  ({_alone(document, workspace)})")
     for attempt in document["attempts"]:
         line("")
         line(f"  {attempt['run']}  attempt {attempt['index']} by {attempt['agent']}")
@@ -291,10 +293,11 @@ def print_document(console: Console, document: dict[str, Any]) -> None:
         line(f"  not publishable: {objection}")
 
 
-def _alone(document: dict[str, Any]) -> str:
+def _alone(document: dict[str, Any], workspace: Workspace) -> str:
     made = len(document["attempts"])
     of = "this attempt" if made == 1 else f"these {made} attempts"
-    return f"by {of} alone; `referee verdict {document['subject']}` rests on all"
+    how = hints.command(f"verdict {document['subject']}", workspace)
+    return f"by {of} alone; `{how}` rests on all"
 
 
 def _plan(subject: Subject, stores: Stores, agent: Agent, sandbox: Sandbox, rules: Rules) -> Plan:

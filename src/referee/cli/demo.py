@@ -12,6 +12,7 @@ from rich.console import Console
 
 from referee.adapters.catalog.bakeoff_protocols import load_protocol
 from referee.adapters.catalog.subjects import DEMO_SUBJECTS
+from referee.cli import hints
 from referee.cli.bakeoff_init import write_protocol
 from referee.cli.bakeoff_report import print_board, write_report
 from referee.cli.bakeoff_run import Watch, run_protocol
@@ -45,13 +46,14 @@ def demo(
                 progress=progress,
             )
         out.print()
-        print_document(out, document)
+        print_document(out, document, stores.workspace)
         code = max(code, exit_code(document))
     page, complete = bake_off(stores, out)
     index = build_site(stores)
     out.print(f"\npages: {index}", markup=False, highlight=False, soft_wrap=True)
     out.print(f"bake-off: {page}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"check every number yourself: {sys.argv[0]} verify", markup=False, highlight=False, soft_wrap=True)
+    check = hints.command("verify", stores.workspace).replace("referee", sys.argv[0], 1)
+    out.print(f"check every number yourself: {check}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(code if complete else max(code, EXIT_COULD_NOT_VERIFY))
 
 
@@ -68,7 +70,7 @@ def bake_off(stores: Stores, out: Console) -> tuple[Path, bool]:
         done = run_protocol(stores, name, watch=watch)
     basis, page = write_report(stores, name, [], every=True)
     out.print()
-    print_board(out, basis.summary)
+    print_board(out, basis.summary, stores.workspace)
     return page, all(target.ended == "complete" for target in done.targets)
 
 

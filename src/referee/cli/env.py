@@ -12,7 +12,7 @@ from rich.console import Console
 
 from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
 from referee.cli.options import JsonOption, WorkspaceOption
-from referee.errors import CouldNotVerify, EngineUnavailable, EnvironmentUnavailable
+from referee.errors import CouldNotVerify, EngineUnavailable, EnvironmentUnavailable, UsageError
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -76,7 +76,7 @@ def show(
     if packages:
         manifest = image.read_manifest(client, facts.image_id)
         if manifest is None:
-            raise EnvironmentUnavailable(f"{facts.tag} holds no package manifest", todo="run `referee env build`")
+            raise EnvironmentUnavailable(f"{facts.tag} holds no package manifest", todo=_build(facts))
         typer.echo(manifest.decode("utf-8"))
         return
     _show(facts, as_json=as_json)
@@ -88,13 +88,13 @@ def ready(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing, only exit: 0 ready, 4 not.")] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Tell whether the environment image is there and up to date."""
+    """Tell whether the environment image is there and up to date. Exit code 2: there is no such variant."""
     from referee.adapters.docker import engine  # noqa: PLC0415 — the engine's SDK is slow to import
 
     try:
         facts = _held(open_workspace(find_root(Path.cwd(), workspace)), engine.connect(), variant)
         if not facts.current:
-            raise EnvironmentUnavailable(f"{facts.tag} is out of date", todo="run `referee env build`")
+            raise EnvironmentUnavailable(f"{facts.tag} is out of date", todo=_build(facts))
     except CouldNotVerify as exc:
         if quiet:
             raise typer.Exit(exc.exit_code) from exc
@@ -108,12 +108,18 @@ def _held(space: Workspace, client: APIClient, variant: str | None) -> ImageFact
 
     settings = space.config.environment
     wanted = variant or settings.variant
+    if wanted not in image.variants():
+        raise UsageError(f"there is no variant {wanted!r}", todo=f"choose one of: {', '.join(image.variants())}")
     facts = image.inspect(client, f"{settings.image}:{wanted}", variant=wanted, base=settings.base)
     if facts is None:
         raise EnvironmentUnavailable(
             f"the engine holds no image {settings.image}:{wanted}", todo=f"run `referee env build --variant {wanted}`"
         )
     return facts
+
+
+def _build(facts: ImageFacts) -> str:
+    return f"run `referee env build --variant {facts.tag.rpartition(':')[2]}`"
 
 
 def _show(facts: ImageFacts, *, as_json: bool) -> None:
@@ -128,7 +134,7 @@ def _show(facts: ImageFacts, *, as_json: bool) -> None:
         "size": f"{facts.size_bytes / 1e6:.0f} MB",
         "architecture": facts.architecture,
         "created": facts.created,
-        "up to date": "yes" if facts.current else "no: run `referee env build`",
+        "up to date": "yes" if facts.current else f"no: {_build(facts)}",
     }
     for name, value in rows.items():
         typer.echo(f"{name:14} {value}")

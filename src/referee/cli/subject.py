@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from referee.adapters.catalog.subjects import SCHEMA, Subject, find_subject, list_subjects, parse_subject
-from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
+from referee.adapters.catalog.workspace import Workspace, find_root, making, open_workspace
 from referee.adapters.sources.make import make_source
 from referee.adapters.sources.package import PackageSource
 from referee.adapters.sources.repository import RepositorySource
@@ -64,7 +64,8 @@ def pin(
     """
     if sdist and not spec.startswith("pypi:"):
         raise UsageError("only a Python package has a source distribution to choose")
-    table, what, placement = _resolve(spec, workspace, sdist=sdist)
+    with making(workspace.root):
+        table, what, placement = _resolve(spec, workspace, sdist=sdist)
     kind = str(placement.facts["kind"])
     name = name or _name_of(str(table.get("name") or table.get("url") or table.get("path")))
     file = (directory or workspace.subjects) / f"{name}.toml"
@@ -106,6 +107,8 @@ def _resolve(spec: str, workspace: Workspace, *, sdist: bool) -> tuple[dict[str,
         table = repositories.resolve(match["url"], commit)
         return table, f"{match['url']} at {str(table['commit'])[:12]}", repositories.fetch(table)
     if Path(spec).exists():
+        if not (Path(spec).is_dir() or Path(spec).is_file()):
+            raise UsageError(f"{spec} is neither a directory nor an archive", todo=_SPECS)
         table = repositories.resolve_path(Path(spec))
         return (
             table,

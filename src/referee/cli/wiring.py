@@ -14,7 +14,7 @@ from referee.adapters.agents.baseline_agent import baseline_agent
 from referee.adapters.agents.command_agent import CommandAgent, shell_command
 from referee.adapters.agents.regression_agent import REGRESSION_AGENTS, regression_agent
 from referee.adapters.catalog.agents import BUILT_IN, AgentFile, load_agent_file
-from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, open_workspace
+from referee.adapters.catalog.workspace import CONFIG_NAME, Workspace, find_root, making, open_workspace
 from referee.adapters.catalog.workspace import Keys as KeySettings
 from referee.adapters.keys.head_values import fits_a_head
 from referee.adapters.recorder import Caps
@@ -60,7 +60,8 @@ def open_bakeoff(stores: Stores) -> RecordFiles:
 def make_workspace(stores: Stores) -> None:
     """Create the workspace's directory, with a first configuration, where it is not there yet."""
     root = stores.workspace.root
-    root.mkdir(parents=True, exist_ok=True)
+    with making(root):
+        root.mkdir(parents=True, exist_ok=True)
     if not (root / CONFIG_NAME).exists():
         (root / CONFIG_NAME).write_text(_FIRST_CONFIG, encoding="utf-8")
 

@@ -63,7 +63,7 @@ def load_target(name: str, directory: Path) -> Target:
 
     Raises:
         NothingMatched: there is no such target.
-        ConfigError: the file is no TOML, breaks the schema, or says what a target may not say.
+        ConfigError: the file has no name of a target, is no TOML, breaks the schema, or says what a target may not say.
     """
     file = directory / f"{name}.toml"
     bundled = BUNDLED / f"{name}.toml"
@@ -74,6 +74,8 @@ def load_target(name: str, directory: Path) -> Target:
         return read_target(name, str(file), file.read_bytes())
     if known and bundled.is_file():
         return read_target(name, bundled.name, bundled.read_bytes())
+    if name in list_targets(directory):
+        raise _misnamed(name)
     raise NothingMatched(
         f"there is no target named {name!r}", todo=f"known targets: {', '.join(list_targets(directory))}"
     )
@@ -82,6 +84,13 @@ def load_target(name: str, directory: Path) -> Target:
 def list_targets(directory: Path) -> tuple[str, ...]:
     """The names of all targets that can be loaded, sorted."""
     return tuple(sorted({path.stem for place in (directory, BUNDLED) for path in place.glob("*.toml")}))
+
+
+def _misnamed(name: str) -> ConfigError:
+    return ConfigError(
+        f"{name!r} is no name of a target",
+        todo="use letters without accents, digits, dots, hyphens and underscores, a letter or digit first",
+    )
 
 
 def read_target(name: str, where: str, data: bytes) -> Target:
@@ -95,6 +104,8 @@ def read_target(name: str, where: str, data: bytes) -> Target:
     Raises:
         ConfigError: one sentence on the first breach; never with the value of a credential.
     """
+    if not _NAME.fullmatch(name):
+        raise _misnamed(name)
     try:
         body = toml_text.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:

@@ -8,11 +8,14 @@ workspace is (``REFEREE_WORKSPACE``) and, where ``ca_bundle`` is not set, which 
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -256,6 +259,24 @@ def find_root(start: Path, explicit: Path | None = None, *, reads: bool = False)
     return start.absolute() / DEFAULT_DIRECTORY
 
 
+@contextmanager
+def making(root: Path) -> Iterator[None]:
+    """What is done inside makes the workspace's directory where it is not there yet.
+
+    Raises:
+        UsageError: no directory can be made in that place, such as below ``/proc``.
+    """
+    try:
+        yield
+    except FileNotFoundError as exc:
+        if root.exists():
+            raise
+        raise UsageError(
+            f"the workspace {root} cannot be made: its directory cannot be created there",
+            todo="name another with --workspace",
+        ) from exc
+
+
 def open_workspace(root: Path) -> Workspace:
     """Read the workspace's configuration; the directory need not exist yet.
 
@@ -290,7 +311,8 @@ def one_sentence(exc: ValidationError, schema: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         return f"unknown key `{place}`; {_instead(str(first['loc'][-1]), _keys_at(schema, first['loc'][:-1]))}"
     if first["type"] == "missing":
-        return f"`{place}` is missing; add it"
+        only = _only_value(schema, first["loc"])
+        return f"`{place}` is missing; add {f'`{place} = {json.dumps(only)}`' if only is not None else 'it'}"
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
@@ -311,6 +333,14 @@ def _keys_at(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
         # An index of a list, the user's own name in a table, or the tag of a union: the same models stay in question.
         models = [found for kind in into for found in _models_in(kind)] or models
     return sorted({field.alias or name for model in models for name, field in model.model_fields.items()})
+
+
+def _only_value(schema: type[BaseModel], path: tuple[int | str, ...]) -> Any:
+    """The one value that a key of a schema's first level may have, such as that of ``schema``; None: there are more."""
+    fields = (field for name, field in schema.model_fields.items() if path == (field.alias or name,))
+    kinds = [field.annotation for field in fields if get_origin(field.annotation) is Literal]
+    values = [value for kind in kinds for value in get_args(kind)]
+    return values[0] if len(values) == 1 else None
 
 
 def _models_in(kind: Any) -> list[type[BaseModel]]:
