@@ -23,11 +23,16 @@ from referee.runner.bakeoff.recompute import recompute
 from referee.runner.bakeoff.verify_report import ReportsVerified, verify_reports
 from referee.runner.verify import Verified
 from referee.runner.verify import verify as verify_workspace
-from referee.runner.verify_public import verify_public
+from referee.runner.verify_public import PublicVerified, verify_public
 from referee.runner.verify_site import SiteVerified, verify_site
 
 SCHEMA = "referee.verify/1"
 SITE_SCHEMA = "referee.verify-site/1"
+_NOT_FROM_A_SITE = (
+    "a site has no answers of a bake-off: whether an attempt rightly passed, which gold is in doubt, who may be "
+    "ranked, the order within a tie, failures by kind, comparisons beside the boards, power, latency, tokens, sums and "
+    "the frozen protocol were not made again; `referee verify` in the workspace makes them again"
+)
 
 
 def verify(
@@ -96,18 +101,41 @@ def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"schema": SITE_SCHEMA, "holds": True, "finding": None, **asdict(done)}))  # noqa: T201
         return
-    console = Console(highlight=False, soft_wrap=True)
-    console.print("all holds")
-    console.print(f"  evidence      {done.files} files, each the bytes of its name")
-    console.print(f"  recordings    {done.recordings} casts and logs derived again; {done.masks} masks in their places")
-    console.print(f"  runs          {done.runs}, {done.scores} scores and {done.replays} replays judged again")
-    console.print(f"  board         {done.agents} agents, computed again")
+    _tell_site(Console(highlight=False, soft_wrap=True), done)
+    if done.bakeoffs.not_compared:
+        raise typer.Exit(EXIT_COULD_NOT_VERIFY)
+
+
+def _tell_site(console: Console, done: PublicVerified) -> None:
+    found = done.bakeoffs
+    if found.not_compared:
+        console.print("what could be compared holds; not all could be")
+    else:
+        console.print("what a site alone can show holds" if found.reports else "all holds")
+    if done.runs:
+        console.print(f"  evidence      {done.files} files, each the bytes of its name")
+        console.print(
+            f"  recordings    {done.recordings} casts and logs derived again; {done.masks} masks in their places"
+        )
+        console.print(f"  runs          {done.runs}, {done.scores} scores and {done.replays} replays judged again")
+        console.print(f"  board         {done.agents} agents, computed again")
+    if found.reports:
+        console.print(
+            f"  bake-offs     {found.reports} reports; {found.exports} raw exports, each the bytes of its sum"
+        )
+    if found.attempts:
+        said = f"{found.attempts} in the exports, counted again; report.md is what report.json says"
+        console.print(f"  attempts      {said}")
     if done.names:
         console.print("  names         the mapping is the one that the site quotes")
+    for why in found.not_compared:
+        console.print(f"  note: {words.visible(why)}", markup=False)
     if done.built_by is not None:
         said = f"  note: version {words.visible(done.built_by)} built the site; it was checked by {referee.__version__}"
         console.print(said, markup=False)
     console.print("  note: pages in HTML are renderings of these documents and were not compared", markup=False)
+    if found.reports:
+        console.print(f"  note: {_NOT_FROM_A_SITE}", markup=False)
 
 
 def _tell(console: Console, done: Verified, site: SiteVerified, reports: ReportsVerified, strays: list[str]) -> None:

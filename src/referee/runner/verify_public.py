@@ -2,14 +2,15 @@
 
 Every file of evidence by its digest; casts and transcripts derived again from the served recordings; masks by what
 stands in their places; every score, every replay and the board judged again from served documents alone. The pages in
-HTML are renderings of the documents beside them and are not compared here: that takes the records.
+HTML are renderings of the documents beside them and are not compared here: that takes the records. Of bake-offs, what
+their raw export gives (``bakeoff.verify_site_report``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from referee.publish.facts import reasons
 from referee.publish.gate import never
 from referee.publish.mapping import BUILT_IN, Mapping
 from referee.publish.neutral import public_facts, public_lock
+from referee.runner.bakeoff.verify_site_report import SiteReports, verify_site_reports
 from referee.runner.seal import facts_bytes, lock_bytes
 from referee.runner.site_files import pieces_of, read_document, reader_of, report_among, sha256_of
 from referee.runner.verify import MANIFEST_SCHEMA
@@ -46,7 +48,8 @@ class PublicVerified:
     """What was found to hold, in counts.
 
     ``names``: the revealed mapping is the one that the site quotes. ``built_by``: the version that the site says built
-    it, where that is another than this one; all was checked by the rules of this one.
+    it, where that is another than this one; all was checked by the rules of this one. ``bakeoffs``: what was checked of
+    the reports of bake-offs.
     """
 
     files: int = 0
@@ -58,6 +61,7 @@ class PublicVerified:
     agents: int = 0
     names: bool = False
     built_by: str | None = None
+    bakeoffs: SiteReports = field(default_factory=SiteReports)
 
 
 def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
@@ -68,7 +72,7 @@ def verify_public(site: Path, names: Mapping | None = None) -> PublicVerified:
         names: the mapping of neutral names, where it has been revealed.
 
     Raises:
-        NothingMatched: there is no site.
+        NothingMatched: there is no site, or there is neither a run nor a report in it.
         CouldNotVerify: it was built before its documents told what that takes; or it says that another version built
             it, and what that version told of its runs is not what this one finds.
         Finding: the first thing that does not hold.
@@ -106,6 +110,9 @@ def _verified(site: Path, index: dict[str, Any], names: Mapping | None, done: Pu
         _results(site, index, shown, done)
     with formed("evidence/"):
         _nothing_loose(site, seen)
+    done.bakeoffs = verify_site_reports(site)
+    if not done.runs and not done.bakeoffs.reports:
+        raise NothingMatched(f"there is nothing to verify: the site in {site} shows no run and no bake-off")
     if names is not None:
         _names(index, names)
         done.names = True

@@ -24,7 +24,7 @@ from referee.core.records import ProtocolFrozen
 from referee.publish import pages
 from referee.publish.bakeoff import beside, grounds, headline, markdown, market
 from referee.publish.bakeoff.attempts import case_document, open_attempts
-from referee.publish.bakeoff.blocks import Document, coded
+from referee.publish.bakeoff.blocks import Document, Section, coded
 from referee.publish.bakeoff.export import export
 from referee.publish.bakeoff.plan import plan
 from referee.publish.bakeoff.who import every_about, label
@@ -69,31 +69,39 @@ class Basis:
 
 def document(basis: Basis, paged: Sequence[str], left_out: int) -> Document:
     """The report; ``paged`` are the cases that have a page, ``left_out`` counts those that have none."""
-    summary = basis.summary
-    return Document(
-        summary.plan.title,
-        f"{summary.plan.question} {headline.head(summary)}",
-        (
-            headline.boards(summary),
-            headline.limitations(summary),
-            headline.ground(summary, basis.freezes),
-            beside.lanes(summary),
-            headline.separated(summary),
-            beside.parts(summary),
-            beside.arms(summary),
-            beside.lane_limited(summary),
-            grounds.gold(summary, frozenset(paged)),
-            beside.failures(summary),
-            beside.coverage(summary),
-            headline.power(summary),
-            beside.latency(summary),
-            beside.comparisons(summary),
-            market.markets(basis.market, summary),
-            plan(basis.protocol),
-            grounds.decisions(summary, basis.freezes),
-            grounds.evidence(summary, basis.freezes),
-            grounds.cases(basis.suite, paged, left_out),
-        ),
+    before, after = told_by_document(basis.summary, basis.freezes, basis.market, paged)
+    last = grounds.cases(basis.suite, paged, left_out)
+    return Document(before.title, before.lede, (*before.sections, plan(basis.protocol), *after, last))
+
+
+def told_by_document(
+    summary: Summary, freezes: tuple[ProtocolFrozen, ...], offers: Sequence[Market], paged: Sequence[str]
+) -> tuple[Document, tuple[Section, ...]]:
+    """What of a report ``report.json`` tells: all before the protocol's section, and what stands after it.
+
+    Left out are the protocol's own section and the last, the list of the cases: those need what was frozen.
+    """
+    before = (
+        headline.boards(summary),
+        headline.limitations(summary),
+        headline.ground(summary, freezes),
+        beside.lanes(summary),
+        headline.separated(summary),
+        beside.parts(summary),
+        beside.arms(summary),
+        beside.lane_limited(summary),
+        grounds.gold(summary, frozenset(paged)),
+        beside.failures(summary),
+        beside.coverage(summary),
+        headline.power(summary),
+        beside.latency(summary),
+        beside.comparisons(summary),
+        market.markets(offers, summary),
+    )
+    lede = f"{summary.plan.question} {headline.head(summary)}"
+    return Document(summary.plan.title, lede, before), (
+        grounds.decisions(summary, freezes),
+        grounds.evidence(summary, freezes),
     )
 
 
