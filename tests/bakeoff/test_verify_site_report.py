@@ -248,6 +248,7 @@ def test_a_suite_that_is_not_at_hand_is_said_and_is_not_said_to_hold(site: Path,
     assert told.exit_code == EXIT_COULD_NOT_VERIFY, told.output
     assert told.stdout.startswith("what could be compared holds; not all could be\n")
     assert "which this program does not bring" in told.stdout
+    assert verify(site, "--json").exit_code == EXIT_COULD_NOT_VERIFY
     edit(site, lambda document: at(document, "summary", *RATE).update(value=0.9111))
     assert isinstance(verify(site).exception, Finding)
 

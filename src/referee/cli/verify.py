@@ -100,8 +100,8 @@ def _site_alone(site: Path, names: Path | None, *, as_json: bool) -> None:
         raise
     if as_json:
         print(json.dumps({"schema": SITE_SCHEMA, "holds": True, "finding": None, **asdict(done)}))  # noqa: T201
-        return
-    _tell_site(Console(highlight=False, soft_wrap=True), done)
+    else:
+        _tell_site(Console(highlight=False, soft_wrap=True), done)
     if done.bakeoffs.not_compared:
         raise typer.Exit(EXIT_COULD_NOT_VERIFY)
 
@@ -120,9 +120,8 @@ def _tell_site(console: Console, done: PublicVerified) -> None:
         console.print(f"  runs          {done.runs}, {done.scores} scores and {done.replays} replays judged again")
         console.print(f"  board         {done.agents} agents, computed again")
     if found.reports:
-        console.print(
-            f"  bake-offs     {found.reports} reports; {found.exports} raw exports, each the bytes of its sum"
-        )
+        many = "1 report" if found.reports == 1 else f"{found.reports} reports"
+        console.print(f"  bake-offs     {many}; {found.exports} raw exports, each the bytes of its sum")
     if found.attempts:
         said = f"{found.attempts} in the exports, counted again; report.md is what report.json says"
         console.print(f"  attempts      {said}")

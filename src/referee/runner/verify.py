@@ -7,6 +7,7 @@ that does not hold is named.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,6 +142,8 @@ def verify(
         done.torn += bakeoff.torn
         done.loose = bakeoff.loose
         named = frozenset(bakeoff.named)
+        done.evidence_files += len(named)  # each was read whole, and is what it is called
+        done.evidence_bytes += sum(_size(evidence, digest) for digest in named)
     if not every and not done.record_files and not done.shards:
         _loose(every, evidence, scores, done, named)  # records that were taken away whole leave their evidence
         raise NothingMatched("there is nothing to verify: the workspace has no records")
@@ -152,6 +155,11 @@ def verify(
         _loose(every, evidence, scores, done, named)
     done.cut_off = ends_cut_off([every[run] for run in runs or every], _manifests(evidence))
     return done
+
+
+def _size(evidence: Evidence, digest: str) -> int:
+    with evidence.open(digest) as blob:
+        return blob.seek(0, os.SEEK_END)
 
 
 def _run(found: RunRecords, evidence: Evidence, scores: Path, done: Verified) -> None:
