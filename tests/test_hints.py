@@ -10,8 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from referee.adapters.catalog.workspace import CONFIG_NAME, Config, Workspace
-from referee.cli import app, hints
+from referee.adapters.docker.image import ImageFacts
+from referee.cli import app, env, hints
 from referee.errors import (
+    EXIT_COULD_NOT_VERIFY,
     EXIT_NOTHING_MATCHED,
     EXIT_PASS,
     EXIT_USAGE,
@@ -131,3 +133,26 @@ def test_a_target_file_with_such_a_name_does_not_stop_the_list(tmp_path: Path) -
     assert done.returncode == EXIT_PASS
     broken = [row for row in json.loads(done.stdout)["targets"] if "broken" in row]
     assert broken == [{"target": "m 3", "broken": "'m 3' is no name of a target"}]
+
+
+def test_an_image_that_is_out_of_date_names_its_own_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = ImageFacts(
+        tag="referee-env:rust",
+        image_id="sha256:0",
+        variant="rust",
+        packages_digest=None,
+        repo_digests=(),
+        size_bytes=1,
+        architecture="amd64",
+        created="",
+        current=False,
+    )
+    monkeypatch.setattr("referee.adapters.docker.engine.connect", lambda: None)
+    monkeypatch.setattr("referee.adapters.docker.image.inspect", lambda *_, **__: facts)
+    env.show(variant="rust", workspace=tmp_path)
+    assert f"no: run `referee env build --variant rust -w {tmp_path}`" in capsys.readouterr().out
+    done = referee(tmp_path, "env", "ready", "--variant", "rust")
+    assert done.returncode == EXIT_COULD_NOT_VERIFY
+    assert f"run `referee env build --variant rust -w {tmp_path}`" in done.stderr

@@ -114,7 +114,7 @@ def test_a_private_seed_makes_fresh_cases_of_gate_size(tmp_path: Path) -> None:
         (("mine", "--channel", "metered-api"), "--credit-usd 10 and --price INPUT OUTPUT"),
         (("mine", "--credit-usd", "10"), "--credit-usd 10 and --price INPUT OUTPUT"),
         (("keyword-baseline",), "is there already"),
-        (("../x",), "name: String should match pattern"),
+        (("../x",), "is no name of a target"),
     ],
 )
 def test_a_target_that_cannot_be_used_is_not_written(tmp_path: Path, argv: tuple[str, ...], said: str) -> None:

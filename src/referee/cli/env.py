@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from referee.adapters.catalog.workspace import Workspace, find_root, open_workspace
+from referee.cli import hints
 from referee.cli.options import JsonOption, WorkspaceOption
 from referee.errors import CouldNotVerify, EngineUnavailable, EnvironmentUnavailable, UsageError
 
@@ -57,7 +58,7 @@ def build(
         rebuild=rebuild,
         say=lambda line: progress.print(line, markup=False),
     )
-    _show(made, as_json=False)
+    _show(made, space, as_json=False)
 
 
 @app.command("show")
@@ -76,10 +77,12 @@ def show(
     if packages:
         manifest = image.read_manifest(client, facts.image_id)
         if manifest is None:
-            raise EnvironmentUnavailable(f"{facts.tag} holds no package manifest", todo=_build(facts))
+            raise EnvironmentUnavailable(
+                f"{facts.tag} holds no package manifest", todo=f"run `referee {_build(facts)}`"
+            )
         typer.echo(manifest.decode("utf-8"))
         return
-    _show(facts, as_json=as_json)
+    _show(facts, space, as_json=as_json)
 
 
 @app.command("ready")
@@ -94,7 +97,7 @@ def ready(
     try:
         facts = _held(open_workspace(find_root(Path.cwd(), workspace)), engine.connect(), variant)
         if not facts.current:
-            raise EnvironmentUnavailable(f"{facts.tag} is out of date", todo=_build(facts))
+            raise EnvironmentUnavailable(f"{facts.tag} is out of date", todo=f"run `referee {_build(facts)}`")
     except CouldNotVerify as exc:
         if quiet:
             raise typer.Exit(exc.exit_code) from exc
@@ -119,10 +122,10 @@ def _held(space: Workspace, client: APIClient, variant: str | None) -> ImageFact
 
 
 def _build(facts: ImageFacts) -> str:
-    return f"run `referee env build --variant {facts.tag.rpartition(':')[2]}`"
+    return f"env build --variant {facts.tag.rpartition(':')[2]}"
 
 
-def _show(facts: ImageFacts, *, as_json: bool) -> None:
+def _show(facts: ImageFacts, space: Workspace, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"schema": "referee.environment/1", **asdict(facts)}, sort_keys=True))
         return
@@ -134,7 +137,7 @@ def _show(facts: ImageFacts, *, as_json: bool) -> None:
         "size": f"{facts.size_bytes / 1e6:.0f} MB",
         "architecture": facts.architecture,
         "created": facts.created,
-        "up to date": "yes" if facts.current else f"no: {_build(facts)}",
+        "up to date": "yes" if facts.current else f"no: run `{hints.command(_build(facts), space)}`",
     }
     for name, value in rows.items():
         typer.echo(f"{name:14} {value}")
