@@ -135,12 +135,17 @@ def _markdown(directory: Path, shown: dict[str, Any], summary: Summary) -> None:
     markets = [_market(one) for one in shown["market"]]
     paged = [path.stem for path in (directory / "cases").glob("*.html")]
     before, after = told_by_document(summary, freezes, markets, paged)
-    head = markdown.render(before)
-    tail = markdown.render(Document("", "", after)).removeprefix(markdown.render(Document("", "", ())))
+    head = _written(before)
+    tail = _written(Document("", "", after)).removeprefix(_written(Document("", "", ())))
     rest = text.removeprefix(head)
     protocol, found, cases = rest.partition(tail)
     if not text.startswith(head) or not found or len(_heads(protocol)) != 1 or len(_heads(cases)) != 1:
         raise Finding(f"{file} is not what report.json says: {_first(text, head, tail)}", todo=_TODO)
+
+
+def _written(part: Document) -> str:
+    """As a report's file has it."""
+    return markdown.render(part).encode("utf-8", "backslashreplace").decode()
 
 
 def _market(told: dict[str, Any]) -> Market:
@@ -149,7 +154,7 @@ def _market(told: dict[str, Any]) -> Market:
 
 
 def _heads(text: str) -> Sequence[str]:
-    return [line for line in text.splitlines() if line.startswith("## ")]
+    return [line for line in text.split("\n") if line.startswith("## ")]
 
 
 def _first(text: str, head: str, tail: str) -> str:
