@@ -58,6 +58,7 @@ def test_a_node_tree_is_known_by_its_name_and_its_commands(project: Path) -> Non
 def test_tap_lines_are_counted_and_a_failed_one_counts_against() -> None:
     assert node_tree.passed("TAP version 13\nok 1 - a\nok 2 - b\n") == 2
     assert node_tree.passed("ok 1 - a\nnot ok 2 - b\n") is None
+    assert node_tree.passed("ok 1 - a\nok 2 - b # skip no network\nnot ok 3 - c # Todo\nok 4 - d # TODO\n") == 1
     assert node_tree.passed("nothing to see") is None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import look
+from .counts import DIRECTIVE
 from .node_package import bins, prepare
 from .plan import Plan, Server, Tests, Tool
 
@@ -98,7 +99,7 @@ def tests_of(manager: str, scripts: dict[str, str]) -> list[Tests]:
 
 def passed(output: str) -> int | None:
     """Passed tests of jest, mocha, vitest, tap, ava, node:test; None when the output does not tell."""
-    if re.search(r"\b[1-9]\d* (failing|failed)\b|^# fail [1-9]|^not ok \d+(?!.*# (?:TODO|SKIP))", output, re.MULTILINE):
+    if re.search(rf"\b[1-9]\d* (failing|failed)\b|^# fail [1-9]|^not ok \d+\b(?!{DIRECTIVE})", output, re.MULTILINE):
         return None
     for pattern in (r"Tests:\s+(?:\d+ \w+, )*(\d+) passed", r"(\d+) passing", r"Tests\s+(\d+) passed",
                     r"^# pass\s+(\d+)",
@@ -106,4 +107,4 @@ def passed(output: str) -> int | None:
         found = re.findall(pattern, output, re.MULTILINE)
         if found:
             return sum(int(count) for count in found)
-    return len(re.findall(r"^ok \d+\b(?!.*# (?:TODO|SKIP))", output, re.MULTILINE)) or None
+    return len(re.findall(rf"^ok \d+\b(?!{DIRECTIVE})", output, re.MULTILINE)) or None
