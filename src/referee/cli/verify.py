@@ -113,14 +113,14 @@ def _tell_site(console: Console, done: PublicVerified) -> None:
     else:
         console.print("what a site alone can show holds" if found.reports else "all holds")
     if done.runs:
-        console.print(f"  evidence      {done.files} files, each the bytes of its name")
+        console.print(f"  evidence      {words.count(done.files, 'file')}, each the bytes of its name")
         console.print(
             f"  recordings    {done.recordings} casts and logs derived again; {done.masks} masks in their places"
         )
         console.print(f"  runs          {done.runs}, {done.scores} scores and {done.replays} replays judged again")
-        console.print(f"  board         {done.agents} agents, computed again")
+        console.print(f"  board         {words.count(done.agents, 'agent')}, computed again")
     if found.reports:
-        many = "1 report" if found.reports == 1 else f"{found.reports} reports"
+        many = words.count(found.reports, "report")
         console.print(f"  bake-offs     {many}; {found.exports} raw exports, each the bytes of its sum")
     if found.attempts:
         said = f"{found.attempts} in the exports, counted again; report.md is what report.json says"
@@ -140,21 +140,20 @@ def _tell_site(console: Console, done: PublicVerified) -> None:
 def _tell(console: Console, done: Verified, site: SiteVerified, reports: ReportsVerified, strays: list[str]) -> None:
     silent = site.not_compared or reports.not_compared
     console.print("what could be compared holds; not all could be" if silent else "all holds")
-    console.print(f"  record files  {done.record_files}, with {done.records} records in unbroken chains")
+    console.print(f"  record files  {done.record_files}, with {words.count(done.records, 'record')} in unbroken chains")
     console.print(f"  runs          {done.runs}, of which {done.unjudged} have not ended")
-    console.print(f"  evidence      {done.evidence_files} files, {done.evidence_bytes} bytes; {done.unnamed} unnamed")
+    files = words.count(done.evidence_files, "file")
+    console.print(f"  evidence      {files}, {done.evidence_bytes} bytes; {done.unnamed} unnamed")
     console.print(f"  recordings    {done.derived} casts and transcripts derived again, the same to the byte")
     console.print(f"  scores        {done.scores} computed again, {done.scores_compared} compared with scores/")
     if done.replays:
         console.print(f"  replays       {done.replays} compared with their recordings and judged again")
     if done.shards:
-        console.print(
-            f"  bake-offs     {done.shards} shards with {done.rows} rows, every verdict computed again from "
-            f"{done.answer_bytes} bytes of answers"
-        )
+        rows = f"{words.count(done.shards, 'shard')} with {words.count(done.rows, 'row')}"
+        console.print(f"  bake-offs     {rows}, every verdict computed again from {done.answer_bytes} bytes of answers")
     if site.there and not site.not_compared:
         since = ", from the records as they were when it was built" if site.older else ""
-        console.print(f"  site          {site.files} files compared with the pages written again{since}")
+        console.print(f"  site          {words.count(site.files, 'file')} compared with the pages written again{since}")
     if reports.compared:
         console.print(
             f"  reports       {reports.compared} written again from the shards they name, the same to the byte"
