@@ -383,6 +383,7 @@ def test_what_a_program_prints_when_it_breaks_is_masked_where_it_names_itself(tm
     assert masked("claude-code", event + raw)[0] == event + raw, "behind the first event it is the session's own text"
 
 
+@pytest.mark.slow
 def test_a_stranger_can_verify_a_site_of_every_kind_of_run(tmp_path: Path) -> None:
     written = Written(tmp_path)
     written.write(TRIES)

@@ -30,6 +30,7 @@ def test_a_reader_that_has_gone_is_no_finding(tmp_path: Path, arguments: tuple[s
     assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_what_the_caller_closed_is_no_fault_and_no_file_takes_its_place(tmp_path: Path, closed: str) -> None:
     """Else what is printed would be written into whatever is opened first, a lock or a record."""

@@ -218,6 +218,7 @@ _PIECES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=14).map(" ".join))
 def test_no_shell_text_stops_what_reads_it(command: str) -> None:
@@ -233,6 +234,7 @@ def test_an_empty_word_is_no_script_and_stops_nothing(command: str) -> None:
     assert all(one.command != command for one in challenges(command, "r-1"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [900, 1_500, 2_500])
 @pytest.mark.parametrize("form", ["a" + ".b{}(3)", "a{}", "{}a"])
 def test_python_nested_deeply_stops_no_judge(form: str, deep: int) -> None:

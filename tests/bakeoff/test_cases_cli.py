@@ -79,6 +79,7 @@ def test_lint_tells_known_objections_from_others(tmp_path: Path) -> None:
     assert [one["rule"] for one in document["objections"]] == ["prompt-against-oracle"]
 
 
+@pytest.mark.slow
 def test_lint_checks_subsets_too(tmp_path: Path) -> None:
     (tmp_path / "cases.json").write_text(json.dumps(suite_body()))
     (tmp_path / "subsets.toml").write_text('[[subset]]\nname = "x"\nwhy = "y"\nrepeats = 1\ncases = ["c1", "c9"]\n')

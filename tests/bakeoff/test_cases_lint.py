@@ -379,6 +379,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(["eq", "anyOf", "a", "b"]), JSON, max_size=3), JSON, JSON, st.text(max_size=60))
 def test_no_gold_schema_or_text_makes_the_linter_crash(arguments: Any, one: Any, derived: Any, text: str) -> None:

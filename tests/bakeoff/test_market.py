@@ -63,6 +63,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.binary() | _JSON.map(lambda value: json.dumps(value).encode()))
 def test_whatever_was_archived_nothing_is_raised(data: bytes) -> None:
     for source in ("openrouter-endpoints", "genai-prices"):

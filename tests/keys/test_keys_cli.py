@@ -82,6 +82,7 @@ def test_keys_are_listed_with_their_limit_and_state_and_never_a_secret(lab: Lab)
         assert secret not in said + json.dumps(document)
 
 
+@pytest.mark.slow
 def test_a_sweep_deletes_what_was_left_behind_and_nothing_else(lab: Lab) -> None:
     lab.issue("r-one")
     used = lab.issue("r-two")
@@ -138,6 +139,7 @@ def test_a_sweep_says_that_a_file_of_a_key_cannot_be_read(lab: Lab, broker: str)
     assert "no key was left behind" not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_key_whose_end_cannot_be_read_is_not_taken_for_gone(lab: Lab) -> None:
     lab.issue("r-one")
     lab.leave_behind("r-one")

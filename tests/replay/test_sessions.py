@@ -227,6 +227,7 @@ OPENHANDS_EVENTS: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harness", sorted(READERS))
 def test_whatever_an_event_holds_the_rest_is_read_or_it_is_said_that_nothing_is(harness: str) -> None:
     file = HERE / f"{harness}.raw"

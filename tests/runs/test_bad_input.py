@@ -11,6 +11,8 @@ import pytest
 
 from tests.runs.conftest import REFEREE, referee
 
+pytestmark = pytest.mark.slow  # each starts the command
+
 
 def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
     """stderr says what is wrong in one line (and what to do in one more), without a traceback."""

@@ -32,6 +32,7 @@ def run(
     )
 
 
+@pytest.mark.slow
 def test_an_engine_that_was_named_and_is_silent_is_not_replaced_by_the_host(tmp_path: Path, project: Path) -> None:
     done = run(tmp_path, "tree")
     assert done.returncode == 4, done.stderr
@@ -46,6 +47,7 @@ def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path) -> None:
     assert "no file or directory ./nothing" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_pin_of_a_name_stands_beside_the_first(tmp_path: Path, project: Path) -> None:
     run(tmp_path, "./tree")
     (project / "README.md").write_text("# another tree\n")
